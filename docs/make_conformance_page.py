@@ -1,6 +1,6 @@
 """Write the tables of ``docs/conformance.md``: ``python docs/make_conformance_page.py REPORT.json…``.
 
-The reports are those of ``webnn-py wpt CHECKOUT --report REPORT.json``, one for each engine and backend. What stands
+The reports are those of ``webnn-py wpt CHECKOUT --report REPORT.json``, one for each backend. What stands
 above the mark in the page is written by hand and stays.
 """
 
@@ -34,8 +34,8 @@ def operator_of(file: str, name: str) -> str:
 
 
 def name_of(report: Report) -> str:
-    """Backend and engine."""
-    return f"{report['facts']['backend']}, {report['facts']['engine']}"
+    """Backend and Node."""
+    return f"{report['facts']['backend']}, {report['facts']['Node']}"
 
 
 def each_subtest(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -47,7 +47,7 @@ def each_subtest(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def totals(reports: list[Report]) -> Iterator[str]:
     """One line a report."""
-    yield "| backend, engine | files | sub-tests | passed | expected failures | unexpected |"
+    yield "| backend, Node | files | sub-tests | passed | expected failures | unexpected |"
     yield "|---|---|---|---|---|---|"
     for report in reports:
         numbers = report["totals"]

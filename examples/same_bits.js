@@ -1,6 +1,6 @@
 // One small network, here in JavaScript and in same_bits.py in Python: both print the same bits.
 //
-//     webnn-py js examples/same_bits.js [--engine quickjs|node]
+//     webnn-py node --backend numpy examples/same_bits.js
 //     python examples/same_bits.py
 
 'use strict';
@@ -45,4 +45,4 @@ async function main() {
   context.destroy();
 }
 
-main().catch(reportError);
+main();

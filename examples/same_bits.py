@@ -1,7 +1,7 @@
 """One small network, here in Python and in same_bits.js in JavaScript: both print the same bits.
 
 python examples/same_bits.py
-webnn-py js examples/same_bits.js [--engine quickjs|node]
+webnn-py node --backend numpy examples/same_bits.js
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 // operators compute together. The name is honoured since the body is the operator's decomposition, as here; a device
 // that has such an operator then runs it as one. Any other device, and any other name, runs the body.
 //
-//     webnn-py js --experimental subgraph examples/subgraph.mjs
+//     webnn-py node --experimental subgraph examples/subgraph.mjs
 
 const HEADS = 4, KEY_HEADS = 2, SIZE = 16, CAPACITY = 8;
 

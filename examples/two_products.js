@@ -1,6 +1,6 @@
 // The specification's first example, written anew: two products and their sum, computed twice with one graph.
 //
-//     webnn-py js examples/two_products.js
+//     webnn-py node examples/two_products.js
 
 'use strict';
 
@@ -41,4 +41,4 @@ async function main() {
   context.destroy();
 }
 
-main().catch(reportError);
+main();

@@ -56,7 +56,7 @@ class NotFoundError(DOMException):
 
 
 class QuotaExceededError(DOMException):
-    """A graph needs more bytes than its folder may have, or a script more than its memory limit."""
+    """A graph needs more bytes than its folder may have."""
 
     name = "QuotaExceededError"
 

@@ -12,7 +12,7 @@ from webnn_py import cli
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/command.md").read_text(encoding="utf-8")
 TRAINED = Path(magika.__file__).parent / "models/standard_v3_3/model.onnx"
-OF_JAVASCRIPT = {"js", "node", "npm-pack", "wpt"}
+OF_JAVASCRIPT = {"node", "npm-pack", "wpt"}
 
 
 def commands():

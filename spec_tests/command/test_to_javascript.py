@@ -6,12 +6,12 @@ from spec_tests.support.saved_js import Player
 from webnn_py.web_export.folder import FILES
 
 
-def test_a_model_becomes_a_folder_that_computes_the_same(command, picked, tmp_path, capsys):
+def test_a_model_becomes_a_folder_that_computes_the_same(command, picked, tmp_path):
     told = command("convert", picked, tmp_path / "picked", "--js", "--json").report()
     assert told["files"] == list(FILES)
     assert told["bytes"] == sum(path.stat().st_size for path in (tmp_path / "picked").iterdir())
     given = {"picked": {"x": np.array([[2, 3]], np.float32)}}
-    got = Player(tmp_path, capsys).play(given, "quickjs")["picked"]["scores"]
+    got = Player(tmp_path).play(given)["picked"]["scores"]
     assert np.frombuffer(got, np.float32).tolist() == [2, 3, -2, 2.5]
     assert "<title>picked</title>" in (tmp_path / "picked" / "index.html").read_text(encoding="utf-8")
 

@@ -157,7 +157,7 @@ async def main():
 trio.run(main)
 cli.main(["devices"])
 try:
-    cli.main(["js", "--help"])
+    cli.main(["node", "--help"])
 except SystemExit:
     pass
 """

@@ -8,6 +8,7 @@ import pytest
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.cells import Cells
 from spec_tests.support.documents import PAGES, ROOT, agree, blocks_of, make_models, run_page
+from spec_tests.support.node import path_with_own_node
 from webnn_py import cli
 from webnn_py.script.experiments import EXPERIMENTS
 
@@ -48,14 +49,15 @@ def test_what_python_prints_is_what_the_page_says(page):
 
 
 @pytest.mark.parametrize("block", JAVASCRIPT, ids=lambda block: block.place)
-def test_what_javascript_prints_is_what_the_page_says(block, folder, capsys):
+def test_what_javascript_prints_is_what_the_page_says(block, folder, capfd, monkeypatch):
+    monkeypatch.setenv("PATH", path_with_own_node())
     program = folder / "program.mjs"
     program.write_text(block.code, encoding="utf-8")
     proposal = re.match(r"docs/proposals/(\w+)\.md", block.place)
     name = proposal[1].replace("_", "-") if proposal else ""
     options = ["--experimental", name] if name in EXPERIMENTS else []
-    status = cli.main(["js", str(program), "--engine", "quickjs", "--backend", "numpy", *options])
-    printed, errors = capsys.readouterr()
+    status = cli.main(["node", "--backend", "numpy", *options, str(program)])
+    printed, errors = capfd.readouterr()
     assert (status, errors) == (0, ""), block.place
     expected = block.printed("//")
     assert expected is None or agree(printed.splitlines(), expected), (block.place, printed)

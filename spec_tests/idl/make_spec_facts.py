@@ -101,8 +101,8 @@ def read_sections(source: str) -> dict[str, dict[str, str]]:
 
 def main(path: str, revision: str, parser: str) -> None:
     source = f"webmachinelearning/webnn {revision}"
-    specification, webidl2 = Path(path), Path(parser).read_text(encoding="utf-8")
-    description = descriptions.from_idl(descriptions.read_idl(specification), webidl2)
+    specification = Path(path)
+    description = descriptions.from_idl(descriptions.read_idl(specification), Path(parser))
     API.write_text(lines_of({"source": source, **description}), encoding="utf-8")
     text = specification.read_text(encoding="utf-8")
     facts = {"source": source, "limits": read_limits(text), "sections": read_sections(text)}

@@ -1,10 +1,8 @@
-"""``webnn-py js --browser`` shows a script one browser's API; ``--portability`` lists what browsers would refuse."""
+"""``webnn-py node --browser`` shows a script one browser's API; ``--portability`` lists what browsers would refuse."""
 
 import json
 
 import pytest
-
-from spec_tests.support.scripts import both_engines
 
 CHROMIUM = "chromium-153-litert"
 
@@ -43,16 +41,15 @@ destroyed InvalidStateError
 """
 
 
-@both_engines
-def test_a_script_sees_the_browsers_api(end_of, engine):
-    assert end_of(PROGRAM, "--engine", engine, "--browser", CHROMIUM) == (0, IN_CHROMIUM, "")
+def test_a_script_sees_the_browsers_api(end_of):
+    assert end_of(PROGRAM, "--browser", CHROMIUM) == (0, IN_CHROMIUM, "")
 
 
 def test_portability_lists_failures_and_refuses_nothing(end_of):
-    status, out, err = end_of(PROGRAM, "--portability", "--json")
+    status, out, err = end_of(PROGRAM, "--portability=json")
     assert status == 0
-    assert err.startswith("nchw\ncast uint64\n")
-    (told,) = json.loads(out).values()
+    assert out.startswith("nchw\ncast uint64\n")
+    (told,) = json.loads(err).values()
     assert not told["runs"]
     failing = {(one["what"], one["when"], one["error"]): one for one in told["failing"]}
     assert failing.keys() == {
@@ -70,17 +67,13 @@ def test_portability_is_a_table_with_a_line_for_each_reason(end_of):
     )
     start = "const b = new MLGraphBuilder(await navigator.ml.createContext()); "
     declared = "const x = b.input('x', {dataType: 'float32', shape: [2]}); "
-    status, out, _ = end_of(start + declared + body, "--portability")
-    heading, casts, pad = out.splitlines()
+    status, _, err = end_of(start + declared + body, "--portability")
+    heading, casts, pad = err.splitlines()
     assert status == 0
     assert heading.split() == ["browser", "profile", "what", "times", "fails", "why", "labels"]
     assert casts.split()[:6] == [CHROMIUM, "cast", "2", "at", "once,", "TypeError"]
     assert casts.endswith("one, two")
     assert pad.split()[:6] == [CHROMIUM, "pad", "1", "at", "build(),", "NotSupportedError"]
-
-
-def test_json_is_of_portability_alone(end_of):
-    assert end_of("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
 
 
 def test_a_browsers_own_refusals_are_no_portability(end_of):
@@ -90,6 +83,6 @@ def test_a_browsers_own_refusals_are_no_portability(end_of):
 
 
 def test_portability_reports_that_nothing_fails(end_of):
-    status, out, _ = end_of("await navigator.ml.createContext()", "--portability")
+    status, _, err = end_of("await navigator.ml.createContext()", "--portability")
     assert status == 0
-    assert out.splitlines()[1].split() == [CHROMIUM, "all", "of", "it", "no"]
+    assert err.splitlines()[1].split() == [CHROMIUM, "all", "of", "it", "no"]

@@ -3,8 +3,7 @@
 import attrs
 import pytest
 
-from spec_tests.support.scripts import both_engines, lines_of_each
-from webnn_py import cli
+from webnn_py.javascript import descriptions
 from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
 
 BEGIN = """
@@ -12,6 +11,12 @@ const tensor = (context, dataType, shape) =>
     context.createTensor({dataType, shape, readable: true, writable: true});
 const operand = (builder, name, dataType, shape) => builder.input(name, {dataType, shape});
 """
+
+END = """{
+  const context = await navigator.ml.createContext();
+  const result = body(new MLGraphBuilder(context), context);
+  await result.then((value) => console.log(String(value)), (error) => console.log(error.name));
+}"""
 
 CASES = {
     "destroyed_is_invalid_state": (
@@ -88,24 +93,24 @@ NEEDS_OLDER_IDL = {"symmetric_padding", "max_tensor_byte_length"}
 """Their names are not in the IDL of June 2026, so that nothing of theirs comes through without an older one."""
 
 
-async def outcomes(bodies, engine, compatibility):
-    """Run bodies in one realm, and return their results by name."""
-    programs = {
-        name: f"""{{ {BEGIN}
-          (async () => {{
-            const context = await navigator.ml.createContext();
-            const builder = new MLGraphBuilder(context);
-            {body}
-          }})().then((value) => console.log(String(value)), (error) => console.log(error.name));
-        }}"""
-        for name, body in bodies.items()
-    }
-    lines = await lines_of_each(programs, engine, compatibility=compatibility)
-    return {name: line for name, (line,) in lines.items()}
+@pytest.fixture
+def outcomes(run_with):
+    """Run bodies in one program, and return their results by name."""
+
+    def in_this_process(bodies, compatibility):
+        scenes = ",\n".join(f"async (builder, context) => {{ {body} }}" for body in bodies.values())
+        description = compatibility.adapted(descriptions.of_specification())
+        source = f"{BEGIN}\nfor (const body of [{scenes}]) {END}"
+        lines = run_with(source, compatibility=compatibility, description=description)
+        return dict(zip(bodies, lines, strict=True))
+
+    return in_this_process
 
 
-async def outcome(body, engine, compatibility):
-    return (await outcomes({"": body}, engine, compatibility))[""]
+@pytest.fixture
+def outcome(outcomes):
+    """Run one body, and return its result."""
+    return lambda body, compatibility: outcomes({"": body}, compatibility)[""]
 
 
 def only(switch):
@@ -126,27 +131,24 @@ def only(switch):
     return WithOutputs(outputs_limits=True)
 
 
-@both_engines
 @pytest.mark.parametrize("switch", CASES)
-async def test_a_switch_changes_its_behaviour(switch, engine):
+def test_a_switch_changes_its_behaviour(outcome, switch):
     body, _, lenient = CASES[switch]
-    assert await outcome(body, engine, only(switch)) == lenient
+    assert outcome(body, only(switch)) == lenient
 
 
-@both_engines
 @pytest.mark.parametrize("switch", CASES)
-async def test_without_a_switch_the_specification_holds_beside_all_others(switch, engine):
+def test_without_a_switch_the_specification_holds_beside_all_others(outcome, switch):
     body, strict, _ = CASES[switch]
-    assert await outcome(body, engine, attrs.evolve(WPT_2025_03, **{switch: False})) == strict
+    assert outcome(body, attrs.evolve(WPT_2025_03, **{switch: False})) == strict
 
 
-@both_engines
-async def test_without_switches_the_specification_holds(engine):
+def test_without_switches_the_specification_holds(outcomes):
     bodies = {switch: body for switch, (body, _, _) in CASES.items()}
-    assert await outcomes(bodies, engine, NONE) == {switch: strict for switch, (_, strict, _) in CASES.items()}
+    assert outcomes(bodies, NONE) == {switch: strict for switch, (_, strict, _) in CASES.items()}
 
 
-async def test_symmetric_padding_is_made_of_gathers_where_the_idl_has_it():
+def test_symmetric_padding_is_made_of_gathers_where_the_idl_has_it(outcome):
     @attrs.frozen
     class WithSymmetric(Compatibility):
         def adapted(self, description):
@@ -162,8 +164,8 @@ async def test_symmetric_padding_is_made_of_gathers_where_the_idl_has_it():
       context.dispatch(graph, {x: a}, {y: b});
       return [...new Float32Array(await context.readTensor(b))];
     """
-    assert await outcome(body, "quickjs", WithSymmetric(symmetric_padding=True)) == "2,1,1,2,3,3"
-    assert await outcome(body, "quickjs", NONE) == "TypeError"
+    assert outcome(body, WithSymmetric(symmetric_padding=True)) == "2,1,1,2,3,3"
+    assert outcome(body, NONE) == "TypeError"
 
 
 def test_the_byte_length_is_added_where_the_idl_lacks_it():
@@ -185,13 +187,11 @@ def test_every_switch_is_tested_and_documented_and_off_by_default():
 
 
 @pytest.mark.parametrize(("options", "name"), [((), "InvalidStateError"), (("--compatibility", "none"), "TypeError")])
-def test_a_program_has_the_compatibility_mode_unless_it_chooses_none(tmp_path, capsys, options, name):
-    program = tmp_path / "program.mjs"
-    program.write_text(
-        "const context = await navigator.ml.createContext();"
-        "const t = await context.createTensor({dataType: 'float32', shape: [1], readable: true}); t.destroy();"
-        "await context.readTensor(t).catch((error) => console.log(error.name));",
-        encoding="utf-8",
-    )
-    assert cli.main(["js", str(program), "--engine", "quickjs", "--backend", "numpy", *options]) == 0
-    assert capsys.readouterr().out == f"{name}\n"
+def test_a_program_has_the_compatibility_mode_unless_it_chooses_none(run, options, name):
+    program = """
+      const context = await navigator.ml.createContext();
+      const t = await context.createTensor({dataType: 'float32', shape: [1], readable: true});
+      t.destroy();
+      await context.readTensor(t).catch((error) => console.log(error.name));
+    """
+    assert run(program, *options) == [name]

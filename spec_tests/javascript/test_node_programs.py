@@ -1,4 +1,4 @@
-"""Programs of the user's own Node: ``webnn-py node``, and ``import 'webnn-py/register'``."""
+"""Programs of the user's own Node, where there is one: ``webnn-py node``, and ``import 'webnn-py/register'``."""
 
 import json
 import os
@@ -11,12 +11,8 @@ import tempfile
 
 import pytest
 
-from spec_tests.javascript.conftest import Ended
 from webnn_py import cli
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None or not hasattr(os, "mkfifo"), reason="needs Node on the PATH, and named pipes"
-)
+from webnn_py.javascript.node_files import own_node
 
 ADD = """
 const d = {dataType: 'float32', shape: [2]};
@@ -33,21 +29,8 @@ async function add(context, ...given) {
 """
 
 
-@pytest.fixture
-def run(tmp_path, capfd):
-    """Run a module in Node within this process, and return its end."""
-
-    def in_this_process(source, *options, name="program.mjs", arguments=()):
-        path = tmp_path / name
-        path.write_text(source, encoding="utf-8")
-        status = cli.main(["node", "--backend", "numpy", *options, "--", "node", str(path), *arguments])
-        return Ended(status, *capfd.readouterr())
-
-    return in_this_process
-
-
-def test_threads_and_children_have_the_api(run):
-    ended = run(
+def test_threads_and_children_have_the_api(end_of):
+    ended = end_of(
         ADD
         + """
         import {spawnSync} from 'node:child_process';
@@ -69,8 +52,8 @@ def test_threads_and_children_have_the_api(run):
     assert json.loads(ended.stdout) == [[11, 22]] * 3
 
 
-def test_large_tensors_errors_and_the_order_of_settlements(run):
-    ended = run(
+def test_large_tensors_errors_and_the_order_of_settlements(end_of):
+    ended = end_of(
         ADD
         + """
         const context = await navigator.ml.createContext();
@@ -114,8 +97,8 @@ def test_large_tensors_errors_and_the_order_of_settlements(run):
     assert rest == ["TypeError", "TypeError", "TypeError", True, "InvalidStateError", True]
 
 
-def test_threads_end_while_others_start(run):
-    ended = run(
+def test_threads_end_while_others_start(end_of):
+    ended = end_of(
         ADD
         + """
         import {Worker, isMainThread} from 'node:worker_threads';
@@ -135,8 +118,8 @@ def test_threads_end_while_others_start(run):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
-def test_many_calls_at_once_and_the_lines_of_errors(run):
-    ended = run(
+def test_many_calls_at_once_and_the_lines_of_errors(end_of):
+    ended = end_of(
         ADD
         + """
         const shown = [];
@@ -161,9 +144,9 @@ def test_many_calls_at_once_and_the_lines_of_errors(run):
     assert "node_client" not in clamped + destroyed
 
 
-def test_options_reach_the_program(run, tmp_path):
+def test_options_reach_the_program(end_of, tmp_path):
     trace = tmp_path / "trace.json"
-    ended = run(
+    ended = end_of(
         ADD
         + """
         const context = await navigator.ml.createContext();
@@ -182,24 +165,22 @@ def test_options_reach_the_program(run, tmp_path):
 
 
 def test_statuses_of_commands(tmp_path, capfd, monkeypatch):
-    program = tmp_path / "program.mjs"
-    program.write_text("1;\n", encoding="utf-8")
-
     def status_of(*command):
         return cli.main(["node", "--backend", "numpy", *command])
 
     assert status_of("--", "sh", "-c", "exit 3") == 3
     assert status_of("--", "sh", "-c", "kill -9 $$") == 128 + signal.SIGKILL
     assert status_of("--", "no_such_command") == 2
-    assert status_of("--", str(program)) == 2
-    program.chmod(0o755)
-    assert status_of("--", str(program)) == 2
+    assert status_of("none.mjs") == 2
+    text = tmp_path / "text"
+    text.touch(0o755)
+    assert status_of("--", str(text)) == 2
     assert status_of() == 2
     assert capfd.readouterr().err.splitlines() == [
-        "webnn-py node: there is no command no_such_command",
-        f"webnn-py node: there is no command {program}; a program is run by node {program}",
-        f"webnn-py node: {program} cannot be run: Exec format error",
-        "webnn-py node: give a command after --: webnn-py node -- node app.mjs",
+        "webnn-py node: no_such_command: no such command",
+        "webnn-py node: none.mjs: no such file",
+        f"webnn-py node: {text} cannot be run: Exec format error",
+        "webnn-py node: name a program or a command: webnn-py node app.mjs",
     ]
     monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
     assert status_of("--", "sh", "-c", 'echo "$NODE_OPTIONS" "$@"', "sh", "a", "--", "b") == 0
@@ -212,26 +193,26 @@ def test_a_folder_whose_path_is_too_long_for_sockets(tmp_path, capfd, monkeypatc
     folder = tmp_path / ("long" * 25)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    assert cli.main(["node", "--backend", "numpy", "--", "true"]) == 2
+    assert cli.main(["node", "--backend", "numpy", "--", "sh", "-c", ":"]) == 2
     assert "name a folder for temporary files with a shorter path in TMPDIR" in capfd.readouterr().err
     assert not list(folder.iterdir())
 
 
-def test_what_is_wrong_with_a_program_fails_it(run):
+def test_what_is_wrong_with_a_program_fails_it(end_of):
     source = "await navigator.ml.createContext();\n"
-    ended = run(source, "--check=error")
+    ended = end_of(source, "--check=error")
     assert ended.returncode == 1
     assert "program.mjs:1: a context made here and never destroyed: call destroy() (not-destroyed)" in ended.stderr
     source = "const context = await navigator.ml.createContext(); context.destroy(); await context.lost;"
-    ended = run(source, "--check=error")
+    ended = end_of(source, "--check=error")
     assert (ended.returncode, ended.stderr) == (0, "no findings\n")
 
 
-def test_what_libraries_for_browsers_find(run, tmp_path, monkeypatch):
+def test_what_libraries_for_browsers_find(end_of, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "some.json").write_text('{"a": 1}', encoding="utf-8")
     (tmp_path / "empty.wasm").write_bytes(b"\0asm\1\0\0\0")
-    ended = run(
+    ended = end_of(
         """
         const shown = [];
         shown.push(await (await fetch('some.json')).json());
@@ -248,7 +229,7 @@ def test_what_libraries_for_browsers_find(run, tmp_path, monkeypatch):
     assert json.loads(ended.stdout) == [{"a": 1}, "8", 404, [], "compile", "AbortError", "Illegal constructor"]
 
 
-def test_libraries_take_threads_for_workers_of_a_page(run):
+def test_libraries_take_threads_for_workers_of_a_page(end_of):
     source = """
         import {Worker, isMainThread, parentPort} from 'node:worker_threads';
         const found = [typeof self, globalThis.self === globalThis, globalThis.constructor.name, process.release.name];
@@ -259,15 +240,15 @@ def test_libraries_take_threads_for_workers_of_a_page(run):
         if (!isMainThread) parentPort.postMessage(found);
         else new Worker(new URL(import.meta.url)).once('message', show);
         """
-    ended = run(source, "--web-worker")
+    ended = end_of(source, "--web-worker")
     assert ended.stderr == ""
     scope = ["object", True, "DedicatedWorkerGlobalScope", "webnn-py", "Illegal constructor"]
     assert json.loads(ended.stdout) == [scope] * 2
-    assert json.loads(run(source).stdout) == [["undefined", False, "Object", "node"]] * 2
+    assert json.loads(end_of(source).stdout) == [["undefined", False, "Object", "node"]] * 2
 
 
-def test_modules_of_blobs(run):
-    ended = run(
+def test_modules_of_blobs(end_of):
+    ended = end_of(
         """
         const urlOf = (text, type = 'text/javascript') => URL.createObjectURL(new Blob([text], {type}));
         const first = urlOf('export const one = 1; export const url = import.meta.url;');
@@ -344,7 +325,7 @@ def test_the_npm_package(tmp_path, capsys):
     def end(**variables):
         environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
         return subprocess.run(
-            [shutil.which("node"), str(path)],
+            [shutil.which("node") or own_node(), str(path)],
             env=environment | variables,
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""onnxruntime-web, unmodified, in ``webnn-py node`` and ``webnn-py js``, where a folder with it is named."""
+"""onnxruntime-web, unmodified, in ``webnn-py node``, where a folder with it is named."""
 
 import os
 import shutil
@@ -9,7 +9,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from spec_tests.support.scripts import both_with_wasm
 from webnn_py import cli
 
 PROJECT = os.environ.get("WEBNN_WEB_LIBRARIES")
@@ -40,18 +39,6 @@ await Promise.all([kept.release(), read.release()]);
 process.exit(0);
 """
 
-
-# The same in the closed engines, which have no node_modules: the library's files lie beside the program.
-CLOSED = (
-    PROGRAM.replace("import fs from 'node:fs';\n", "")
-    .replace("'onnxruntime-web/all'", "'./ort.all.bundle.min.mjs'")
-    .replace("import ort ", "import * as ort ")
-    .replace("fs.readFileSync('model.onnx')", "await (await fetch('model.onnx')).bytes()")
-    .replace("new Uint8Array(fs.readFileSync('data'))", "await (await fetch('data')).bytes()")
-    .replace("process.exit(0);", "")
-)
-
-FILES = "ort.all.bundle.min.mjs", "ort-wasm-simd-threaded.jsep.mjs", "ort-wasm-simd-threaded.jsep.wasm"
 
 X = np.array([1, 2, 3, 4], np.float32)
 WEIGHTS = np.arange(16, dtype=np.float32).reshape(4, 4) / 16
@@ -87,14 +74,4 @@ def test_sessions_of_mltensors_external_data_and_free_dimensions(folder, capfd, 
     (folder / "node_modules").symlink_to(Path(PROJECT).resolve() / "node_modules")
     (folder / "program.mjs").write_text(PROGRAM, encoding="utf-8")
     assert cli.main(["node", "--backend", "numpy", *browser, "--", "node", "--liftoff-only", "program.mjs"]) == 0
-    check(capfd.readouterr().out)
-
-
-@both_with_wasm
-def test_the_same_in_the_closed_engines(folder, capfd, engine):
-    for name in FILES:
-        shutil.copy(Path(PROJECT) / "node_modules" / "onnxruntime-web" / "dist" / name, folder)
-    (folder / "program.mjs").write_text(CLOSED, encoding="utf-8")
-    options = ["--engine", engine, "--backend", "numpy", "--files", ".", "--allow-wasm", "--memory-limit", "1500"]
-    assert cli.main(["js", "program.mjs", *options]) == 0
     check(capfd.readouterr().out)

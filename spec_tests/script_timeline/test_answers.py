@@ -38,12 +38,3 @@ async def test_no_answer_runs_while_the_script_timeline_is_paused(timeline):
     assert await timeline.step() == 1
     assert given == [1]
     timeline.resume()
-
-
-async def test_an_answer_is_a_task_where_a_hook_runs_after_tasks(timeline):
-    given = []
-    timeline.after_task = lambda: given.append("after")
-    timeline.answer(ScriptTask("answer", given.append, ("answer",)))
-    await timeline.drain()
-    timeline.after_task = None
-    assert given == ["answer", "after"]

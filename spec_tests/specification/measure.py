@@ -49,7 +49,7 @@ def of_wpt(tracer, options):
     """Run files of web-platform-tests in this process."""
     settings = commands._settings(options, options.checkout)
     warnings.simplefilter("ignore", ResourceWarning)
-    serve = wpt_run.WindowWorld.serve
+    serve = wpt_run.Results.take
     for test in checkout.find(options.newer or options.checkout, options.files, options.device):
         name = test.path.removeprefix("webnn/")
 
@@ -60,14 +60,14 @@ def of_wpt(tracer, options):
                 tracer.test = name
             serve(world, message)
 
-        wpt_run.WindowWorld.serve = watch
+        wpt_run.Results.take = watch
         tracer.test = name
         tracer.start()
         try:
             trio.run(wpt_run.run_file, settings, test)
         finally:
             tracer.stop()
-            wpt_run.WindowWorld.serve = serve
+            wpt_run.Results.take = serve
 
 
 def recorded(tracer):

@@ -1,12 +1,16 @@
-"""Graphs that are saved as JavaScript, run in an engine in one program, and compared with Python's bits."""
+"""Graphs that are saved as JavaScript, run in Node in one program, and compared with Python's bits."""
 
 import json
+import os
+import subprocess
+import sys
 
 import attrs
 import numpy as np
 
 from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder, cli, open_ml, save_js
+from spec_tests.support.node import path_with_own_node
+from webnn_py import MLGraphBuilder, open_ml, save_js
 
 PLAYER = """
 const told = {};
@@ -31,12 +35,11 @@ console.log(JSON.stringify(told));
 
 @attrs.frozen
 class Player:
-    """Plays the saved graphs of a folder by ``webnn-py js``; ``capsys`` is pytest's."""
+    """Plays the saved graphs of a folder by ``webnn-py node``."""
 
     folder: object
-    capsys: object
 
-    def play(self, given, engine):
+    def play(self, given):
         """Return the outputs of each graph as bytes by their names; ``given`` has its inputs by the graphs' names."""
         lines = [f"import * as m{index} from './{name}/model.js';" for index, name in enumerate(given)]
         lines.append(f"const modules = {{{', '.join(f'{name}: m{i}' for i, name in enumerate(given))}}};")
@@ -48,12 +51,11 @@ class Player:
             (self.folder / name / "given.bin").write_bytes(contents)
         program = self.folder / "player.mjs"
         program.write_text("\n".join([*lines, PLAYER]), encoding="utf-8")
-        self.capsys.readouterr()
-        command = ["js", str(program), "--files", str(self.folder), "--engine", engine, "--backend", "numpy"]
-        status = cli.main(command)
-        out, err = self.capsys.readouterr()
-        assert (status, err) == (0, "")
-        told = json.loads(out)
+        command = [sys.executable, "-m", "webnn_py", "node", "--backend", "numpy", str(program)]
+        environment = os.environ | {"PATH": path_with_own_node()}
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder, env=environment)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        told = json.loads(ended.stdout)
         return {name: {key: bytes.fromhex(text) for key, text in results.items()} for name, results in told.items()}
 
 

@@ -1,4 +1,4 @@
-"""The commands ``webnn-py wpt`` and ``webnn-py js``, as a user meets them."""
+"""The command ``webnn-py wpt``, as a user meets it."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spec_tests.support.scripts import FILES, both_engines
+from spec_tests.support.scripts import FILES
 from webnn_py import cli
 from webnn_py.distribution import install_command
 from webnn_py.javascript import commands
@@ -18,9 +18,8 @@ def webnn_py(*arguments):
     )
 
 
-@pytest.mark.parametrize("engine", ["quickjs", "node"])
-def test_a_green_run_ends_with_status_0_and_its_reports(engine, tmp_path):
-    run = webnn_py("wpt", FILES, "--engine", engine, "--report", tmp_path / "r.json", "--report", tmp_path / "r.xml")
+def test_a_green_run_ends_with_status_0_and_its_reports(tmp_path):
+    run = webnn_py("wpt", FILES, "--report", tmp_path / "r.json", "--report", tmp_path / "r.xml")
     assert run.returncode == 0, run.stdout + run.stderr
     totals = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["totals"]
     assert totals["passed"] == totals["subtests"] > 0
@@ -36,10 +35,9 @@ def test_unexpected_failures_are_told_and_end_with_status_1():
     assert "UNEXPECTED FAILURE  broken/throws_at_load.any.js  (harness)" in run.stdout
 
 
-@both_engines
-def test_the_last_line_counts_what_never_ran(engine):
+def test_the_last_line_counts_what_never_ran():
     files = ["broken/never_settles.any.js", "broken/throws_at_load.any.js", "scope.window.js"]
-    run = webnn_py("wpt", FILES, *files, "--engine", engine)
+    run = webnn_py("wpt", FILES, *files)
     assert run.returncode == 1
     assert run.stdout.endswith("; 1 sub-tests never ran, 2 files did not complete\n")
 
@@ -65,7 +63,8 @@ def test_unexpected_passes_are_told_as_loudly(tmp_path):
         (["wpt", FILES, "nothing.any.js"], "nothing.any.js"),
         (["wpt", FILES, "--report", "r.txt"], ".json, .xml"),
         (["wpt", FILES, "--expected", "/nowhere.toml"], "nowhere.toml"),
-        (["js", "/nowhere.js"], "nowhere.js"),
+        (["wpt", FILES, "--expected", FILES], "Is a directory"),
+        (["node", "/nowhere.js"], "nowhere.js"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_one_line_with_status_2(arguments, words, capsys):
@@ -76,32 +75,9 @@ def test_what_cannot_be_run_is_refused_in_one_line_with_status_2(arguments, word
 
 
 def test_a_missing_extra_is_named_with_the_cure(monkeypatch, capsys):
-    monkeypatch.setattr("webnn_py.javascript.engine_commands.find_spec", lambda _name: None)
+    monkeypatch.setattr("webnn_py.javascript.node_files.find_spec", lambda _name: None)
     assert cli.main(["wpt", str(FILES)]) == 2
     assert install_command("javascript") in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("engine", ["quickjs", "node"])
-@pytest.mark.parametrize(
-    "program",
-    [
-        ("a.js", "console.log(typeof navigator.ml)", 0, "object\n"),
-        ("a.js", "console.log('lone \\ud800, NUL \\0')", 0, "lone \\ud800, NUL \0\n"),
-        ("a.mjs", "console.log((await navigator.ml.createContext()).accelerated)", 0, "true\n"),
-        ("a.js", "fetch('https://example.com/').catch((error) => console.log(error.name))", 0, "TypeError\n"),
-        ("a.js", "console.log('first'); throw new RangeError('mine')", 1, "first\n"),
-        ("a.mjs", "throw new RangeError('mine')", 1, ""),
-        ("a.js", "setTimeout(() => { throw new RangeError('mine') })", 1, ""),
-    ],
-)
-def test_js_runs_a_program_to_its_end(tmp_path, capsys, engine, program):
-    name, source, status, out = program
-    path = tmp_path / name
-    path.write_text(source, encoding="utf-8")
-    assert cli.main(["js", str(path), "--engine", engine]) == status
-    printed = capsys.readouterr()
-    assert printed.out == out
-    assert printed.err.startswith("Uncaught RangeError: mine") is (status == 1)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from spec_tests.support.scripts import FILES, settings, statuses
+from spec_tests.support.scripts import FILES, run_file, settings, statuses
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.javascript import checkout, commands
 from webnn_py.javascript.compatibility import NONE, WPT_2026
-from webnn_py.javascript.wpt_run import REQUIRED_FILE, required_json, run_file
+from webnn_py.javascript.wpt_run import REQUIRED_FILE, required_json
 
 TEST = """
 'use strict';
@@ -74,7 +74,7 @@ def test_files_of_both_are_found_and_the_newer_of_two_is_read(newer):
 
 
 def test_newer_files_are_bound_by_the_newer_text(newer):
-    named = argparse.Namespace(newer=newer, idl=None, engine="quickjs")
+    named = argparse.Namespace(newer=newer, idl=None)
     idl, description = commands._api(named, FILES)
     assert idl == ""
     assert "MLContext" in description["interfaces"]

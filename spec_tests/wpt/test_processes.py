@@ -3,7 +3,6 @@
 import os
 
 import attrs
-import pytest
 
 from spec_tests.support.scripts import settings, statuses, test_file
 from webnn_py.javascript.worker import run_files
@@ -12,17 +11,16 @@ SECONDS = {"broken/hangs.any.js": 1}
 """For how long files may run; others for long enough on any machine."""
 
 
-def results(names, engine="quickjs", **changes):
+def results(names, **changes):
     tests = [attrs.evolve(test_file(name), seconds=SECONDS.get(name, 60)) for name in names]
-    return {result.id: result for result in run_files(settings(engine, **changes), tests, jobs=2, grace_seconds=0.5)}
+    return {result.id: result for result in run_files(settings(**changes), tests, jobs=2, grace_seconds=60)}
 
 
-@pytest.mark.parametrize("engine", ["quickjs", "node"])
-def test_a_file_that_hangs_is_killed_and_the_others_run(engine):
-    found = results(["broken/hangs.any.js", "graphs.any.js"], engine)
+def test_a_file_that_hangs_is_ended_and_the_others_run():
+    found = results(["broken/hangs.any.js", "graphs.any.js"])
     hung, well = found["broken/hangs.any.js"], found["webnn/graphs.any.js"]
     assert (hung.harness, hung.subtests) == ("TIMEOUT", [])
-    assert "killed" in hung.message
+    assert "not complete after 1 s" in hung.message
     assert set(statuses(well).values()) == {"PASS"}
 
 

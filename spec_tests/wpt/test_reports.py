@@ -27,7 +27,7 @@ def run():
         FileResult(f"{FILE}?cpu", "OK", None, tests, 0.25, ["log: hello"]),
         FileResult("webnn/x.any.js", "CRASH", "its process ended with status 70"),
     ]
-    return Run({"engine": "quickjs"}, files, {file.id: judge(file, expected) for file in files}, 2.0)
+    return Run({"backend": "numpy"}, files, {file.id: judge(file, expected) for file in files}, 2.0)
 
 
 def test_json_has_every_sub_test_with_status_and_message(run):

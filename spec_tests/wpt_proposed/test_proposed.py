@@ -1,29 +1,27 @@
-"""The proposed tests pass here, in both engines and in the text's own mode, and their page has what is recorded."""
+"""The proposed tests pass here, and in the text's own mode, and their page has what is recorded."""
 
 import re
 
 import pytest
 
-from spec_tests.support.scripts import both_engines, settings
+from spec_tests.support.scripts import run_file, settings
 from spec_tests.wpt_proposed import verdicts
 from webnn_py.javascript import checkout
 from webnn_py.javascript.compatibility import NONE, WPT_2026
-from webnn_py.javascript.wpt_run import run_file
 
 TESTS = checkout.find(verdicts.FOLDER, [], "cpu")
 
 
-async def results(path, engine, mode):
+async def results(path, mode):
     """The sub-tests of a file."""
     (test,) = [test for test in TESTS if test.path == path]
-    return await run_file(settings(engine, newer=verdicts.FOLDER, compatibility=mode), test)
+    return await run_file(settings(newer=verdicts.FOLDER, compatibility=mode), test)
 
 
-@both_engines
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", verdicts.paths())
-async def test_every_sub_test_passes(path, engine):
-    result = await results(path, engine, WPT_2026)
+async def test_every_sub_test_passes(path):
+    result = await results(path, WPT_2026)
     assert result.harness == "OK", result.message
     assert {test.name: test.message for test in result.subtests if test.status != "PASS"} == {}
     _, recorded = verdicts.read()
@@ -33,7 +31,7 @@ async def test_every_sub_test_passes(path, engine):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", verdicts.paths())
 async def test_every_sub_test_passes_in_the_mode_of_the_text(path):
-    result = await results(path, "quickjs", NONE)
+    result = await results(path, NONE)
     assert {test.name: test.message for test in result.subtests if test.status != "PASS"} == {}
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
 from webnn_py.device.bookkeeping.exported_memory import Arrival
+from webnn_py.errors import NotSupportedError
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BufferSource
-from webnn_py.operators.declaration import python_name_of, spec_name_of
+from webnn_py.operators.declaration import Operator, spec_name_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.saved_graphs import SavedGraphs
@@ -101,9 +102,11 @@ class API:
     def call(self, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
         """Do what a script asked for."""
         function = self._calls.get((interface, member))
-        if function is None:
-            return self._operator(this, member, arguments)
-        return function(*arguments) if member == "constructor" else function(this, *arguments)
+        if function is not None:
+            return function(*arguments) if member == "constructor" else function(this, *arguments)
+        if interface == "MLGraphBuilder" and member in BY_SPEC_NAME:
+            return self._operator(cast("MLGraphBuilder", this), BY_SPEC_NAME[member], arguments)
+        raise NotSupportedError(f"{interface}.{member}: the IDL has it, and webnn_py does not")
 
     def call_from(self, place: Source, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
         """Call a method, with the place in the script that called it, for traces."""
@@ -263,8 +266,8 @@ class API:
             graph = cast("MLGraph", promise._outcome)
             self._graph_names[graph] = {names[own]: own for own in graph.input_descriptors}
 
-    def _operator(self, builder: object, member: str, arguments: list[Any]) -> Any:
-        operator = BY_SPEC_NAME[member]
+    def _operator(self, builder: MLGraphBuilder, operator: Operator[..., Any], arguments: list[Any]) -> Any:
+        member = operator.spec_name
         *given, options = arguments
         required = [parameter for parameter in operator.parameters.values() if parameter.required]
         values = {parameter.name: value for parameter, value in zip(required, given, strict=False)}
@@ -275,10 +278,13 @@ class API:
         self._refuse_more(member, values, options)
         if "axis" not in values and member == "softmax":
             values["axis"] = 1
-        by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
+        names = {parameter.spec_name: parameter.name for parameter in operator.parameters.values()}
+        names["label"] = "label"
         for name, value in options.items():
-            parameter = by_name.get(OPTION_NAMES.get(name, name))
-            values[python_name_of(name) if parameter is None else parameter.name] = value  # None of a proposal's own
+            keyword = names.get(OPTION_NAMES.get(name, name))
+            if keyword is None:
+                raise NotSupportedError(f"{member}() [{options['label']}]: the IDL has {name}, and webnn_py does not")
+            values[keyword] = value
         return getattr(builder, operator.name)(**values)
 
     def _refuse_more(self, member: str, values: Mapping[str, Any], options: Mapping[str, Any]) -> None:

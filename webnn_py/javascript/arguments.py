@@ -1,7 +1,6 @@
 """The command lines of the commands that run JavaScript; nothing heavy is imported for them."""
 
 import argparse
-import math
 import os
 from pathlib import Path
 from typing import Final
@@ -16,9 +15,14 @@ BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWS
 EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
 
 CHECK_HELP: Final = {
-    "text": "at the end, write to the standard error what the program does in vain or forgets",
+    "text": "report redundant work and leaks on stderr",
     "json": "the same as JSON",
-    "error": "the same as text, and the status is 1 where something is found",
+    "error": "the same as text, and exit with status 1 if there are findings",
+}
+
+PORTABILITY_HELP: Final = {
+    "text": "report on stderr which calls would fail in which browser, and why",
+    "json": "the same as JSON",
 }
 
 TRACE_HELP: Final = (
@@ -61,53 +65,32 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     wpt.add_argument("--trace", type=_folder, metavar="FOLDER", help="write a trace of each test file there")
     wpt.add_argument("--timeout-multiplier", type=float, default=1.0, metavar="X", help="factor for every time limit")
-    js = commands.add_parser("js", help="run a JavaScript program that has navigator.ml")
-    js.add_argument("file", type=Path, metavar="FILE", help="a script, or an ES module if its name ends in .mjs")
-    js.add_argument("--module", action="store_true", help="treat the file as an ES module whatever its name")
-    js.add_argument(
-        "--files", type=_folder, metavar="FOLDER", help="let fetch() and import read files below this folder"
-    )
-    js.add_argument(
-        "--allow-wasm",
-        action="store_true",
-        help="let the program have WebAssembly, and Blob and URL.createObjectURL(), as onnxruntime-web needs them",
-    )
-    js.add_argument(
-        "--json",
-        action="store_true",
-        help="with --portability: print JSON; the program's output goes to stderr",
-    )
-    js.add_argument(
-        "--time-limit", type=_amount, metavar="SECONDS", help="end the program after this time, with status 1"
-    )
-    js.add_argument(
-        "--memory-limit",
-        type=_amount,
-        metavar="MIB",
-        help="limit the engine's memory, and the memory that the program makes this process hold",
-    )
+    wpt.add_argument("--backend", choices=registry.names(), default="numpy", help="device (default: %(default)s)")
     node = commands.add_parser("node", help="run a Node program that has navigator.ml")
     node.add_argument(
-        "program", nargs="*", metavar="COMMAND", help="the command and its arguments, after --: -- node app.mjs"
+        "program",
+        nargs="*",
+        metavar="PROGRAM",
+        help="a program's file, or a command, with its arguments: app.mjs, -- npx vitest run",
     )
+    node.add_argument("--web-worker", action="store_true", help="present the program to libraries as a Web Worker")
     node.add_argument(
-        "--web-worker", action="store_true", help="let libraries take the program for a worker of a web page"
+        "--backend",
+        choices=registry.names(),
+        default="numpy",
+        help="device of its contexts (default: %(default)s)",
     )
+    _add_realm_options(node)
     pack = commands.add_parser("npm-pack", help="write an npm package by which Node programs import webnn_py")
-    pack.add_argument("folder", type=_folder, metavar="FOLDER", help="the folder for the package, a .tgz file")
-    for parser in (js, node):
-        _add_realm_options(parser)
-    for parser, engine in ((wpt, "quickjs"), (js, "node")):
-        parser.add_argument("--engine", choices=["quickjs", "node"], default=engine, help="default: %(default)s")
-    for parser in (wpt, js, node):
+    pack.add_argument("folder", type=_folder, metavar="FOLDER", help="folder to write the .tgz package to")
+    for parser in (wpt, node):
         parser.add_argument(
             "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
         )
-        parser.add_argument("--backend", choices=registry.names(), default=registry.names()[0])
 
 
 def _add_realm_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of programs, whatever runs them."""
+    """Add the options of a program's API."""
     parser.add_argument(
         "--graph-cache",
         type=Path,
@@ -121,7 +104,11 @@ def _add_realm_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(*spelled, f"--check={form}", dest="check", action="store_const", const=form, help=text)
     browsers = parser.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
     browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
-    browsers.add_argument("--portability", action="store_true", help="list what would fail in which browser, and why")
+    for form, text in PORTABILITY_HELP.items():
+        spelled = ["--portability"] if form == "text" else []
+        browsers.add_argument(
+            *spelled, f"--portability={form}", dest="portability", action="store_const", const=form, help=text
+        )
     parser.add_argument(
         "--compatibility",
         choices=["none", "wpt-2026"],
@@ -147,13 +134,6 @@ def positive(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
-    return number
-
-
-def _amount(text: str) -> float:
-    number = float(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError("must be a number above 0")
     return number
 
 

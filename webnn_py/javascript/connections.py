@@ -18,10 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.errors import NotSupportedError
+from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.host import Host
@@ -45,8 +47,21 @@ _TURN_NANOSECONDS: Final = 2_000_000
 """How long calls are answered before trio's other tasks get their turn in any case."""
 
 
-def _serve(message: dict[str, Any], _payload: memoryview | None) -> tuple[Any, memoryview | None]:
-    raise ValueError(f"unknown message {message}")
+@attrs.frozen
+class Service:
+    """The parts that all connections share.
+
+    Attributes:
+        api: what calls mean.
+        allowed: the calls that are answered.
+        compatibility: the deviations of the bindings from the specification.
+        abandon: destroys a context whose thread has ended.
+    """
+
+    api: API
+    allowed: AllowedCalls
+    compatibility: Compatibility
+    abandon: Callable[[MLContext], None]
 
 
 class Connection:
@@ -55,20 +70,11 @@ class Connection:
     Args:
         folder: where the pipes and the socket are made, in a folder of their own.
         number: the connection's own.
-        api: what calls mean.
-        compatibility: what the bindings do otherwise than the text.
-        abandon: destroys a context whose thread has ended.
+        service: the parts that all connections share.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        number: int,
-        api: API,
-        compatibility: Compatibility,
-        abandon: Callable[[MLContext], None],
-    ) -> None:
-        self._abandon = abandon
+    def __init__(self, folder: Path, number: int, service: Service) -> None:
+        self._abandon = service.abandon
         made = folder / f"new-{number}"
         made.mkdir()
         for name in ("calls", "answers"):
@@ -89,7 +95,7 @@ class Connection:
         self._received = bytearray()
         self._unsent: deque[memoryview] = deque()
         self._has_unsent = trio.Event()
-        self._host = Host(api, compatibility, _serve, self._settle, settles_within_calls=False)
+        self._host = Host(service.api, service.allowed, service.compatibility, self._settle)
 
     @enable_ki_protection
     async def run(self, taken: trio.Event) -> None:
@@ -152,7 +158,7 @@ class Connection:
             now = time.perf_counter_ns()
             until = begun if waits or now - begun > _TURN_NANOSECONDS else now + _NEXT_CALL_NANOSECONDS
 
-    def _take(self) -> tuple[str, memoryview | None] | None:
+    def _take(self) -> tuple[bytes, memoryview | None] | None:
         if len(self._received) < _HEADER.size:
             return None
         text_length, length = _HEADER.unpack_from(self._received)
@@ -162,9 +168,9 @@ class Connection:
         end = text_end + max(length, 0)
         received, self._received = self._received, self._received[end:]  # the payload may be kept: it is not copied
         view = memoryview(received)
-        return str(view[_HEADER.size : text_end], "utf-8"), None if length < 0 else view[text_end:end]
+        return bytes(view[_HEADER.size : text_end]), None if length < 0 else view[text_end:end]
 
-    def _answer(self, text: str, payload: memoryview | None) -> None:
+    def _answer(self, text: bytes, payload: memoryview | None) -> None:
         answer, data = self._host.handle(text, payload)
         frame = _frame(answer, data) if answer else memoryview(b"")
         while frame:
@@ -218,13 +224,7 @@ def _frame(text: str, data: memoryview | None) -> memoryview:
     return memoryview(head if data is None else b"".join((head, data)))
 
 
-async def serve(
-    folder: Path,
-    api: API,
-    compatibility: Compatibility,
-    abandon: Callable[[MLContext], None],
-    task_status: trio.TaskStatus[None],
-) -> None:
+async def serve(folder: Path, service: Service, task_status: trio.TaskStatus[None]) -> None:
     """Serve all threads that come, until cancelled; ``task_status`` tells when the first may.
 
     The others are those of :class:`Connection`.
@@ -241,7 +241,7 @@ async def serve(
 
         async def one(number: int) -> None:
             taken = trio.Event()
-            nursery.start_soon(Connection(folder, number, api, compatibility, abandon).run, taken)
+            nursery.start_soon(Connection(folder, number, service).run, taken)
             await taken.wait()
             nursery.start_soon(one, number + FREE)
 

@@ -1,28 +1,23 @@
 """The description of the API, which the bindings are made from: the specification's, or that of IDL that is given.
 
 The specification's is shipped as data, made from its IDL by ``spec_tests/idl/make_spec_facts.py``. The parser of IDL is
-webidl2, which web-platform-tests bring along; it runs in an engine like any script.
+webidl2, which web-platform-tests bring along; it runs in Node.
 """
 
 import json
 import re
+import subprocess
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from webnn_py.javascript.engine import EngineName, ScriptError, own_source, start
-from webnn_py.javascript.engine_commands import UNLIMITED
+from webnn_py.javascript.node_files import own_node, own_path
 
 Description = dict[str, Any]
 
 PARSER = "resources/webidl2/lib/webidl2.js"
 """Where a checkout of web-platform-tests has the parser."""
-
-
-_TELL = """(runtime) => {
-  runtime.tell = (idl) => runtime.send(JSON.stringify(runtime.describe(WebIDL2.parse(idl))), null);
-}"""
 
 
 @cache
@@ -44,32 +39,25 @@ def read_idl(path: Path) -> str:
     return "\n".join(blocks)
 
 
-def from_idl(idl: str, parser: str, engine_name: EngineName = "quickjs") -> Description:
+def from_idl(idl: str, parser: Path) -> Description:
     """Describe the API that ``idl`` defines.
 
     Args:
         idl: the text of the IDL.
-        parser: the source of webidl2.js.
-        engine_name: where the parser runs.
+        parser: the file webidl2.js.
 
     Raises:
+        NotSupportedError: Node is not installed.
         ValueError: the IDL cannot be parsed.
     """
-    answers: list[str] = []
-
-    def host(text: str, _payload: memoryview | None) -> tuple[str, memoryview | None]:
-        answers.append(text)
-        return "{}", None
-
-    engine = start(engine_name, UNLIMITED, host)
-    try:
-        engine.evaluate(parser, PARSER)
-        engine.load(own_source("description.js"), "description.js")
-        engine.load(_TELL, "tell")
-        engine.call("tell", json.dumps(idl))
-    except ScriptError as error:
-        raise ValueError(f"the IDL cannot be parsed: {error}") from error
-    finally:
-        engine.close()
-    description: Description = json.loads(answers[0])
+    answer = subprocess.run(  # noqa: S603 - our own program
+        [own_node(), own_path("describe_idl.cjs"), parser],
+        input=idl,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise ValueError(f"the IDL cannot be parsed: {answer.stderr.strip()}")
+    description: Description = json.loads(answer.stdout)
     return description

@@ -12,12 +12,11 @@ import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.steps.subgraphs import SubgraphUse
-from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
+from webnn_py.errors import DestroyedBufferError, DOMException
+from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
-from webnn_py.javascript.memory import SMALL_BYTES, TEXT_FACTOR, MemoryAccount
-from webnn_py.javascript.values import data_of, decode
-from webnn_py.javascript.words import OutputClosedError
+from webnn_py.javascript.values import Message, MessageError, data_of, decode
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
@@ -38,123 +37,82 @@ NOTHING = '{"value": null}'
 Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
 
-Serve = Callable[[dict[str, Any], "memoryview | None"], "tuple[Any, memoryview | None]"]
-"""Answers a message that is no call of the API; raises ValueError for one that it does not know."""
-
-
 class Host:
-    """Handles the messages of one realm.
+    """Handles the messages of one thread of a program.
 
     Args:
         api: what calls mean.
-        serve: answers other messages.
-        settle: called when a promise is settled, to notify the realm outside of a call.
-        memory_limit: bytes that the script may make this process hold; None for any number.
-        settles_within_calls: whether what a call settles goes with its answer, and not by ``settle``.
+        allowed: the calls that are answered.
+        compatibility: the deviations of the bindings from the specification.
+        settle: called when a promise is settled.
 
     Attributes:
-        memory: what it makes this process hold.
         latest: the promise that the latest call has returned; None if it has returned none.
     """
 
-    def __init__(  # noqa: PLR0913 - two have defaults
-        self,
-        api: API,
-        compatibility: Compatibility,
-        serve: Serve,
-        settle: Settle,
-        memory_limit: int | None = None,
-        *,
-        settles_within_calls: bool = True,
-    ) -> None:
+    def __init__(self, api: API, allowed: AllowedCalls, compatibility: Compatibility, settle: Settle) -> None:
         self._api = api
-        self.memory = MemoryAccount(api.ml, memory_limit, lambda: len(self._objects) + len(self._promises))
+        self._allowed = allowed
         self._mode = compatibility
-        self._serve = serve
         self._settle = settle
-        self._objects: dict[int, object] = {0: None}
+        self._objects: dict[int, object] = {0: api.ml}
         self._last = 0
-        self._promises: dict[int, bool] = {}
+        self._promises: set[int] = set()
         self.latest: MLPromise[Any] | None = None
         self._losses: WeakKeyDictionary[MLContext, int] = WeakKeyDictionary()
-        self._settles_within_calls = settles_within_calls
-        self._meanwhile: list[dict[str, Any]] | None = None
 
-    @property
-    def pending(self) -> int:
-        """Promises that will be settled by themselves: all but those of lost contexts."""
-        return sum(self._promises.values())
-
-    def handle(self, text: str, payload: memoryview | None) -> tuple[str, memoryview | None]:
-        """Answer one message; raises only what ends the script.
+    def handle(self, data: bytes, payload: memoryview | None) -> tuple[str, memoryview | None]:
+        """Answer one message.
 
         A call whose promise the realm has numbered itself, below 0, gets an empty answer: whatever becomes of it is
         that promise's settlement.
         """
-        message = json.loads(text)
         self.latest = None
-        for handle in message.get("collected", ()):
-            self._objects.pop(handle, None)
-        self._meanwhile = [] if self._settles_within_calls else None
-        answer: dict[str, Any] = {}
-        data = None
+        number = None
+        result: memoryview | None = None
         try:
-            if "call" in message:
-                answer, data = self._call(message, payload, len(text))
-            else:
-                value, data = self._serve(message, payload)
-                answer = {"value": value}
-        except OutputClosedError:
-            raise
+            message = Message.read(data)
+            if message.promise in self._promises:
+                raise MessageError(f"the promise {message.promise} is still pending")
+            number = message.promise
+            for handle in message.collected:
+                if handle != 0:
+                    self._objects.pop(handle, None)
+            answer, result = self._call(message, payload)
         except Exception as error:  # noqa: BLE001 - becomes the script's exception
             answer = {"error": self._error(error)}
-        if "promise" in message:
+        if number is not None:
             if "error" in answer:
-                self._settle({"promise": message["promise"], **answer}, None)
+                self._settle({"promise": number, **answer}, None)
             return "", None
-        if self._meanwhile:
-            answer["settled"] = self._meanwhile
-        self._meanwhile = None
-        return NOTHING if answer == {"value": None} else json.dumps(answer), data
+        return NOTHING if answer == {"value": None} else json.dumps(answer), result
 
     @property
     def contexts(self) -> list[MLContext]:
         """The contexts that scripts have."""
         return [thing for thing in self._objects.values() if isinstance(thing, MLContext)]
 
-    def refuse(self, text_bytes: int, payload_bytes: int) -> str | None:
-        """Return the answer to a message that is too long to be read; None for one that is to be read."""
-        if text_bytes + payload_bytes <= SMALL_BYTES:
-            return None
-        try:
-            self.memory.admit("a message of the script", TEXT_FACTOR * text_bytes + payload_bytes)
-        except QuotaExceededError as error:
-            return json.dumps({"error": self._error(error), "unread": True})
-        return None
-
-    def _call(
-        self, message: dict[str, Any], payload: memoryview | None, text_bytes: int
-    ) -> tuple[dict[str, Any], memoryview | None]:
-        arguments = decode(message["args"], self._find, payload)
-        this = self._objects[message.get("this", 0)]
-        called = message["interface"], message["call"], this, arguments
-        at = message.get("at")
-        count = self.memory.admit_call(message["call"], this, arguments, text_bytes)
-        loss = self._losses.get(this) if isinstance(this, MLContext) and message["call"] == "destroy" else None
+    def _call(self, message: Message, payload: memoryview | None) -> tuple[dict[str, Any], memoryview | None]:
+        arguments = decode(message.arguments, self._find, payload)
+        this = self._find(message.this)
+        called = message.interface, message.member, this, arguments
+        self._allowed.check(*called)
+        loss = self._losses.get(this) if isinstance(this, MLContext) and message.member == "destroy" else None
         expected = {"expected": loss} if loss in self._promises else {}
-        result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
+        result = self._api.call(*called) if message.at is None else self._api.call_from(_source(message.at), *called)
         convert = result.convert if isinstance(result, Converted) else None
         result = result.promise if isinstance(result, Converted) else result
-        self.memory.hold(count, this, result)
         if isinstance(result, MLPromise):
             self.latest = result
-            return {"promise": self._promise(result, convert, message.get("promise"))}, None
+            return {"promise": self._promise(result, convert, message.promise)}, None
         value, data = self._encode(result)
         return {"value": value, **expected}, data
 
     # --- objects -----------------------------------------------------------------------------------------------
 
-    def _find(self, handle: int) -> object:
+    def _find(self, handle: object) -> object:
+        if type(handle) is not int or handle not in self._objects:
+            raise MessageError(f"there is no object {handle!r}")
         return self._objects[handle]
 
     def _encode(self, value: Any) -> tuple[Any, memoryview | None]:
@@ -174,7 +132,7 @@ class Host:
             case MLBuffer():
                 attributes = _attributes_of_buffer(value)
             case MLContext():
-                self._losses[value] = lost = self._promise(value.lost, counted=False)
+                self._losses[value] = lost = self._promise(value.lost)
                 attributes = {"accelerated": value.accelerated, "lost": lost}
             case MLContextLostInfo():
                 return {"message": value.message}
@@ -195,22 +153,17 @@ class Host:
     # --- promises ----------------------------------------------------------------------------------------------
 
     def _promise(
-        self,
-        promise: MLPromise[Any],
-        convert: Callable[[Any], Any] | None = None,
-        number: int | None = None,
-        *,
-        counted: bool = True,
+        self, promise: MLPromise[Any], convert: Callable[[Any], Any] | None = None, number: int | None = None
     ) -> int:
         if number is None:
             self._last += 1
             number = self._last
-        self._promises[number] = counted
+        self._promises.add(number)
         promise._on_settled(lambda: self._settled(number, promise, convert))
         return number
 
     def _settled(self, number: int, promise: MLPromise[Any], convert: Callable[[Any], Any] | None) -> None:
-        del self._promises[number]
+        self._promises.remove(number)
         settlement: dict[str, Any] = {"promise": number}
         data = None
         if promise.state == "rejected":
@@ -218,12 +171,7 @@ class Host:
         else:
             value: Any = promise._outcome
             settlement["value"], data = self._encode(value if convert is None else convert(value))
-        if self._meanwhile is None:
-            self._settle(settlement, data)
-        elif data is None:
-            self._meanwhile.append(settlement)
-        else:
-            raise AssertionError("bytes come from the device timeline, never within a call")
+        self._settle(settlement, data)
 
     # --- errors ------------------------------------------------------------------------------------------------
 
@@ -234,6 +182,8 @@ class Host:
             return {"name": error.name, "message": error.message}
         if isinstance(error, TypeError):
             return {"name": "TypeError", "message": str(error)}
+        if isinstance(error, MessageError):
+            return {"name": "UnknownError", "message": str(error)}
         # No other exception is part of the API: it is a defect, and must not pass for an answer.
         traceback.print_exception(error, file=sys.stderr)
         return {"name": "UnknownError", "message": f"{type(error).__name__}: {error}"}

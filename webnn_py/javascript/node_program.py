@@ -9,20 +9,21 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import trio
 
-from webnn_py.browser_profiles import PortabilityReport
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
-from webnn_py.javascript import engine_commands
+from webnn_py.javascript import descriptions
+from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API
-from webnn_py.javascript.compatibility import WPT_2026, Compatibility
-from webnn_py.javascript.program import described
+from webnn_py.javascript.compatibility import WPT_2026, Compatibility, compatibility_of
+from webnn_py.javascript.node_files import own_node, own_path, own_source
+from webnn_py.javascript.proposals import with_graph_cache, with_proposals
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.context import MLContext
@@ -33,7 +34,10 @@ from webnn_py.tracing.trace_file import traced_to
 FILES: Final = ("builtins.js", "stacks.js", "calls.js", "conversions.js", "bindings.js")
 """The package's own files that a Node program loads, in order; what only traces and proposals need, before the last."""
 
-CLIENT: Final = Path(str(files("webnn_py.javascript") / "js" / "node_client.cjs"))
+CLIENT: Final = own_path("node_client.cjs")
+
+PROGRAM_SUFFIXES: Final = (".js", ".mjs", ".cjs")
+"""The ends of the names of files that Node runs."""
 
 ADDRESS: Final = "WEBNN_PY_HOST"
 """The environment variable that names the host's folder."""
@@ -50,7 +54,7 @@ class NodeProgram:
     """The options of a Node program, which all its threads and child processes share.
 
     Attributes:
-        backend: the device of its contexts.
+        backend: the device of its contexts; None for the one that ``create_context()`` takes in Python.
         graph_cache: the folder of saved graphs; None for none.
         trace: the file for a trace; None for none.
         browser: the browser profile of its contexts; None for none.
@@ -58,10 +62,11 @@ class NodeProgram:
         compatibility: the deviations of the bindings from the specification, where no browser profile has its own.
         experimental: the proposals that it may try.
         checks: gets the finished checks of the program; None for no check.
-        web_worker: whether libraries are to take its threads for workers of a web page, not for Node.
+        web_worker: whether it is presented to libraries as a worker of a web page, not as Node.
+        description: the API; None for the specification's, with what the other options add.
     """
 
-    backend: str
+    backend: str | None = None
     graph_cache: Path | None = None
     trace: Path | None = None
     browser: str | None = None
@@ -70,6 +75,17 @@ class NodeProgram:
     experimental: tuple[str, ...] = ()
     checks: list[Check] | None = None
     web_worker: bool = False
+    description: descriptions.Description | None = None
+
+    def api(self) -> tuple[descriptions.Description, Compatibility]:
+        """Return the description of its API, and the compatibility mode: the browser's, where it has one."""
+        if self.description is not None:
+            return self.description, self.compatibility
+        described = descriptions.of_specification()
+        if self.graph_cache is not None:
+            described = with_graph_cache(described)
+        described = with_proposals(described, self.experimental)
+        return described, self.compatibility if self.browser is None else compatibility_of(find(self.browser))
 
 
 def require_pipes() -> None:
@@ -91,14 +107,13 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
     """
     from webnn_py.javascript import connections  # noqa: PLC0415 - not everywhere
 
-    description, compatibility = described(
-        program.browser, program.compatibility, program.experimental, saves_graphs=program.graph_cache is not None
-    )
+    description, compatibility = program.api()
     optional = ["places.js"] if program.trace is not None or program.checks is not None else []
     optional += ["webgpu.js"] if "webgpu-interop" in program.experimental else []
-    realm = {
+    names = [*FILES[:-1], *optional, FILES[-1]]
+    realm: dict[str, Any] = {
         "description": description,
-        "files": [*FILES[:-1], *optional, FILES[-1]],
+        "files": [{"name": name, "source": own_source(name)} for name in names],
         "client": str(CLIENT),
         "webWorker": program.web_worker,
     }
@@ -115,8 +130,9 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
                     stack.enter_context(check.abandoning())
                 context.destroy()
 
+        service = connections.Service(api, AllowedCalls(description), compatibility, abandon)
         with checking(ml, program.checks):
-            await nursery.start(connections.serve, folder, api, compatibility, abandon)
+            await nursery.start(connections.serve, folder, service)
             written = folder / "realm.new"
             written.write_text(json.dumps(realm), encoding="utf-8")
             written.rename(folder / "realm.json")  # whoever sees it sees all of it
@@ -133,7 +149,7 @@ def environment_for(folder: Path) -> dict[str, str]:
     environment = dict(os.environ)
     if shutil.which("node") is None:
         try:
-            ours = Path(engine_commands.node(engine_commands.UNLIMITED).arguments[0]).parent
+            ours = own_node().parent
         except NotSupportedError:
             wanted = f"install Node 20 or later, or that of the package: {install_command('javascript')}"
             raise NotSupportedError(f"there is no Node on the PATH; {wanted}") from None
@@ -163,25 +179,29 @@ async def _pass_on(signals: AsyncIterator[int], process: trio.Process) -> None:
                 process.send_signal(number)
 
 
-def _executable(command: str, path: str | None) -> str:
-    executable = shutil.which(command, path=path)
+def _executed(command: list[str], path: str | None) -> list[str]:
+    """Return the command line: for a program's file, Node's."""
+    if command[0].endswith(PROGRAM_SUFFIXES):
+        if not Path(command[0]).is_file():
+            raise FileNotFoundError(f"{command[0]}: no such file")
+        command = ["node", *command]
+    executable = shutil.which(command[0], path=path)
     if executable is None:
-        hint = f"; a program is run by node {command}" if Path(command).is_file() else ""
-        raise FileNotFoundError(f"there is no command {command}{hint}")
-    return executable
+        raise FileNotFoundError(f"{command[0]}: no such command")
+    return [executable, *command[1:]]
 
 
 async def _run(program: NodeProgram, command: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="webnn_py-"))
     try:
         environment = environment_for(folder)
-        executable = _executable(command[0], environment.get("PATH"))
+        executed = _executed(command, environment.get("PATH"))
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with hosted(program, folder), trio.open_nursery() as nursery:
                 try:
-                    process = await trio.lowlevel.open_process([executable, *command[1:]], env=environment)
+                    process = await trio.lowlevel.open_process(executed, env=environment)
                 except OSError as error:
-                    raise FileNotFoundError(f"{executable} cannot be run: {error.strerror}") from error
+                    raise FileNotFoundError(f"{executed[0]} cannot be run: {error.strerror}") from error
                 try:
                     nursery.start_soon(_pass_on, signals, process)
                     status = await process.wait()
@@ -205,12 +225,16 @@ async def _serve(program: NodeProgram, folder: Path) -> None:
 
 
 def run_command(program: NodeProgram, command: list[str]) -> int:
-    """Run a command until it ends, and return its status: for one that a signal ended, 128 and the signal's number.
+    """Run a program until it ends, and return its status: for one that a signal ended, 128 and the signal's number.
 
     SIGINT and SIGTERM are passed on to it.
 
+    Args:
+        program: the options.
+        command: a command with its arguments, or the file of a program, which Node runs, with the program's.
+
     Raises:
-        FileNotFoundError: there is no such command, or it cannot be run.
+        FileNotFoundError: there is no such command or file, or it cannot be run.
         NotSupportedError: there is no Node, the operating system has no named pipes, or the path of the folder for
             temporary files is too long.
     """

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-from webnn_py.javascript.engine import own_source
+from webnn_py.javascript.node_files import own_source
 from webnn_py.version import __version__
 from webnn_py.written_files import written_whole
 

@@ -72,6 +72,11 @@ def _add_webgpu_interop(description: Json) -> None:
     names = {operation["name"] for operation in added}  # newer IDL has them, of a GPUDevice that is none of its own
     context = description["interfaces"]["MLContext"]
     context["operations"] = [one for one in context["operations"] if one["name"] not in names] + added
+    contents = _argument("contents", {"kind": "bufferSource"}), _argument("failure", _STRING, optional=True)
+    description["unexposed"] = [  # what the bindings ask for, and scripts do not see
+        ("MLTensor", _operation("endExport", _UNDEFINED)),
+        ("MLTensor", _operation("returnContents", _UNDEFINED, _argument("arrival", _UNSIGNED_LONG), *contents)),
+    ]
 
 
 def _add_subgraph(description: Json) -> None:

@@ -3,13 +3,16 @@
 import contextlib
 import multiprocessing
 import os
+import shutil
 import signal
+import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -32,7 +35,7 @@ class _Running:
     deadline: float
 
     def kill(self) -> None:
-        """End the process and the engine that it may have started."""
+        """End the process and the Node that it may have started."""
         if self.process.pid is not None and hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -40,13 +43,13 @@ class _Running:
         self.process.join()
 
 
-def _child(settings: Settings, test: TestFile, connection: Connection) -> None:
+def _child(settings: Settings, test: TestFile, folder: Path, connection: Connection) -> None:
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
     # Scripts leave buffers to the garbage collector, as they may.
     warnings.simplefilter("ignore", ResourceWarning)
     try:
-        result = trio.run(run_file, settings, test)
+        result = trio.run(run_file, settings, test, folder)
     except BaseException as error:  # noqa: BLE001 - whatever it was, the file has crashed
         text = "".join(traceback.format_exception(error)).strip()
         result = FileResult(test.id, "CRASH", text)
@@ -65,10 +68,12 @@ def run_files(
     # Long ones first, so that none is left alone at the end.
     waiting = sorted(tests, key=lambda test: -settings.file(test.path).stat().st_size)
     running: dict[Connection, _Running] = {}
+    folder = Path(tempfile.mkdtemp(prefix="webnn_py-"))
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                started = _start(context, settings, waiting.pop(0), grace_seconds)
+                own = Path(tempfile.mkdtemp(dir=folder))
+                started = _start(context, settings, waiting.pop(0), own, grace_seconds)
                 running[started.connection] = started
             soonest = min(one.deadline for one in running.values())
             ready = wait(list(running), max(0.0, soonest - time.monotonic()))
@@ -80,11 +85,12 @@ def run_files(
     finally:
         for one in running.values():
             one.kill()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(context: Any, settings: Settings, test: TestFile, grace_seconds: float) -> _Running:
+def _start(context: Any, settings: Settings, test: TestFile, folder: Path, grace_seconds: float) -> _Running:
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(settings, test, theirs))
+    child = context.Process(target=_child, args=(settings, test, folder, theirs))
     child.start()
     theirs.close()
     since = time.monotonic()  # the first one waits until the process is there that they are forked from

@@ -1,21 +1,23 @@
-"""Runs one test file of web-platform-tests in this process."""
+"""Runs one test file of web-platform-tests in Node, with this process as its host."""
 
 import json
 import math
 import re
+import subprocess
 import time
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import trio
 
-from webnn_py.javascript.checkout import TestFile, resolve
+from webnn_py.javascript.checkout import ALIASES, TestFile
 from webnn_py.javascript.compatibility import Compatibility
-from webnn_py.javascript.engine import EngineName, own_source
+from webnn_py.javascript.node_files import own_node, own_path, own_source
+from webnn_py.javascript.node_program import NodeProgram, environment_for, hosted
 from webnn_py.javascript.results import FileResult, HarnessStatus, SubTest
-from webnn_py.javascript.session import Session, open_session
 from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.limits import TensorLimits
 from webnn_py.operators.registry import OPERATORS
@@ -28,6 +30,8 @@ HELPERS = "wpt_helpers.js"
 REQUIRED_FILE = "webnn/resources/minimum_datatype_set.json"
 """Where helpers since 2025 look for them (webnn issue 910)."""
 
+ORIGIN = "https://web-platform.test"
+
 
 @attrs.frozen
 class Settings:
@@ -37,9 +41,8 @@ class Settings:
         root: the checkout, or any folder with the files and ``resources/testharness.js``.
         description: the API, for the bindings.
         idl: the IDL itself, given to scripts that fetch ``/interfaces/webnn.idl``.
-        engine: the engine.
         backend: the device of contexts.
-        compatibility: what the bindings do otherwise.
+        compatibility: the deviations of the bindings from the specification.
         newer: a folder of files that replace those of the checkout, or join them; None for none.
         timeout_multiplier: stretches every time limit.
         traces: the folder for a trace of each file; None for none.
@@ -49,7 +52,6 @@ class Settings:
     root: Path
     description: dict[str, Any]
     idl: str
-    engine: EngineName
     backend: str
     compatibility: Compatibility
     newer: Path | None = None
@@ -67,49 +69,20 @@ class Settings:
         return None if self.traces is None else self.traces / f"{re.sub('[^A-Za-z0-9.-]+', '_', test.id)}.json"
 
 
-class WindowWorld:
-    """The world of a test file: a window of a page of the checkout, and its results."""
+class Results:
+    """The results of a test file, as ``js/wpt_window.cjs`` reports them."""
 
-    def __init__(self, settings: Settings, test: TestFile) -> None:
-        self._settings = settings
-        self._test = test
+    def __init__(self, test: TestFile) -> None:
         self._open: dict[int, SubTest] = {}
         self._counts: dict[str, int] = {}
         self.result = FileResult(test.id, "ERROR", "the file ended without a result")
-        self.complete = trio.Event()
+        self.complete = False
 
-    def log(self, level: str, text: str) -> None:
-        """Keep a message; an exception outside of tests makes the file an error, as in the harness itself."""
-        self.result.log.append(f"{level}: {text}")
-
-    def fetch(self, url: str, most: int | None) -> memoryview | None:
-        """Return a file of the checkout."""
-        try:
-            path = resolve(self._test.path, url)
-        except ValueError as error:
-            raise TypeError(f"fetch(): {error}") from None
-        if path == IDL_FILE:
-            return memoryview(self._settings.idl.encode())
-        file = self._settings.file(path)
-        if not file.is_file() and path == REQUIRED_FILE:
-            return memoryview(required_json().encode())
-        return memoryview(file.read_bytes()) if file.is_file() else None
-
-    def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
-        """Return a module of the checkout.
-
-        Raises:
-            TypeError: there is none.
-        """
-        try:
-            path = resolve(referrer.removeprefix("/"), specifier)
-            return path, memoryview(self._settings.file(path).read_bytes())
-        except (OSError, ValueError) as error:
-            raise TypeError(f"cannot import {specifier!r} in {referrer}: {error}") from None
-
-    def serve(self, message: dict[str, Any]) -> None:
-        """Take the results that ``js/wpt.js`` sends."""
+    def take(self, message: dict[str, Any]) -> None:
+        """Take a message."""
         match message:
+            case {"log": text}:
+                self.result.log.append(text)
             case {"known": index, "name": name, "started": started}:
                 self._open[index] = SubTest(name, "TIMEOUT" if started else "NOTRUN")
             case {"ended": index, "name": name, "status": status, "message": text}:
@@ -117,7 +90,7 @@ class WindowWorld:
                 self.result.subtests.append(SubTest(self._unique(name), status, text))
             case {"harness": status, "message": text}:
                 self.result.harness, self.result.message = status, text
-                self.complete.set()
+                self.complete = True
             case _:
                 raise ValueError(f"unknown message {message}")
 
@@ -126,7 +99,7 @@ class WindowWorld:
         return name if count == 1 else f"{name} #{count}"
 
     def end(self, status: HarnessStatus, message: str) -> None:
-        """The file did not complete by itself: what had begun has timed out, and what had not never ran."""
+        """Record that the file did not complete: its tests that had begun have timed out, the others never ran."""
         self.result.harness, self.result.message = status, message
         for test in self._open.values():
             name = self._unique(test.name)
@@ -134,38 +107,99 @@ class WindowWorld:
         self._open.clear()
 
 
-async def run_file(settings: Settings, test: TestFile) -> FileResult:
-    """Run one file and return its result; raises only what is a defect of this package or of the engine."""
-    world = WindowWorld(settings, test)
+async def run_file(settings: Settings, test: TestFile, folder: Path) -> FileResult:
+    """Run one file and return its result; raises only what is a defect of this package.
+
+    Args:
+        settings: the options.
+        test: the file.
+        folder: an empty folder for temporary files.
+    """
+    results = Results(test)
     since = time.perf_counter()
     seconds = test.seconds * settings.timeout_multiplier
-    async with open_session(
-        settings.engine,
-        world,
-        settings.description,
-        compatibility=settings.compatibility,
-        backend=settings.backend,
+    program = NodeProgram(
+        settings.backend,
         trace=settings.trace(test),
+        compatibility=settings.compatibility,
         experimental=settings.experimental,
-    ) as session:
-        session.load("wpt.js")
-        session.call("openWindow", _window(test))
+        description=settings.description,
+    )
+    job = folder / "job.json"
+    job.write_text(json.dumps(_job(settings, test)), encoding="utf-8")
+    async with hosted(program, folder):
         with trio.move_on_after(seconds if math.isfinite(seconds) else math.inf) as scope:
-            await _evaluate(session, settings, test)
-            await _complete(session, world)
+            await _play(results, folder, job)
         if scope.cancelled_caught:
-            world.end("TIMEOUT", f"not complete after {seconds:g} s")
-    if world.result.harness == "OK" and not world.result.subtests:
-        world.end("ERROR", "the file has no tests")
-    world.result.seconds = time.perf_counter() - since
-    return world.result
+            results.end("TIMEOUT", f"not complete after {seconds:g} s")
+    if results.result.harness == "OK" and not results.result.subtests:
+        results.end("ERROR", "the file has no tests")
+    results.result.seconds = time.perf_counter() - since
+    return results.result
 
 
-def _window(test: TestFile) -> dict[str, Any]:
-    page = f"https://web-platform.test/{test.path}"
-    location = {
-        "href": page + test.variant,
-        "origin": "https://web-platform.test",
+async def _play(results: Results, folder: Path, job: Path) -> None:
+    """Run the job in Node until it is complete, or nothing is left that could make it so."""
+    process = await trio.lowlevel.open_process(
+        [own_node(), own_path("wpt_window.cjs"), job],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=environment_for(folder),
+    )
+    try:
+        async for line in _lines(cast("trio.abc.ReceiveStream", process.stdout)):
+            results.take(json.loads(line))
+        status = await process.wait()
+    finally:
+        with trio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+    if results.complete:
+        return
+    if status == 0:
+        results.end("TIMEOUT", "not complete, and nothing waits: a promise that is never settled")
+    else:
+        results.end("CRASH", f"Node ended with status {status}")
+
+
+async def _lines(stream: trio.abc.ReceiveStream) -> AsyncIterator[bytes]:
+    received = bytearray()
+    async for data in stream:
+        *lines, rest = (received + data).split(b"\n")
+        received = rest
+        for line in lines:
+            yield bytes(line)
+
+
+def _job(settings: Settings, test: TestFile) -> dict[str, Any]:
+    """Return what ``js/wpt_window.cjs`` is to run, and the files that it is given.
+
+    Raises:
+        OSError: one of the scripts cannot be read.
+    """
+    paths = (HARNESS_SCRIPT, *test.scripts)
+    scripts = [(f"/{path}", settings.file(path).read_text(encoding="utf-8")) for path in paths]
+    scripts.append((HELPERS, own_source(HELPERS)))
+    scripts.append((f"/{test.path}", settings.file(test.path).read_text(encoding="utf-8")))
+    given = {IDL_FILE: settings.idl}
+    if not settings.file(REQUIRED_FILE).is_file():
+        given[REQUIRED_FILE] = required_json()
+    return {
+        "scripts": [{"name": name, "source": source} for name, source in scripts],
+        "harness": f"/{HARNESS_SCRIPT}",
+        "location": _location(test),
+        "isolated": test.isolated,
+        "folders": [str(folder.resolve()) for folder in (settings.newer, settings.root) if folder is not None],
+        "given": given,
+        "aliases": ALIASES,
+    }
+
+
+def _location(test: TestFile) -> dict[str, str]:
+    return {
+        "href": f"{ORIGIN}/{test.path}{test.variant}",
+        "origin": ORIGIN,
         "protocol": "https:",
         "host": "web-platform.test",
         "hostname": "web-platform.test",
@@ -173,39 +207,6 @@ def _window(test: TestFile) -> dict[str, Any]:
         "search": test.variant,
         "hash": "",
     }
-    return {"location": location, "isolated": test.isolated}
-
-
-async def _evaluate(session: Session, settings: Settings, test: TestFile) -> None:
-    """Run the scripts in one task: between those of a page, no promise of the harness may be settled."""
-    done = trio.Event()
-
-    def task() -> None:
-        for path in (HARNESS_SCRIPT, *test.scripts, test.path):
-            if path == test.path:
-                session.evaluate(own_source(HELPERS), HELPERS)
-            session.evaluate(settings.file(path).read_text(encoding="utf-8"), f"/{path}")
-            if path == HARNESS_SCRIPT:
-                session.call("watchTests", None)
-        done.set()
-
-    session.enqueue(task)
-    await done.wait()
-
-
-async def _complete(session: Session, world: WindowWorld) -> None:
-    """Wait until the harness says that it is complete, or until nothing is left that could make it so."""
-    async with trio.open_nursery() as nursery:
-
-        async def idle() -> None:
-            await session.idle()
-            if not world.complete.is_set():
-                world.end("TIMEOUT", "not complete, and nothing waits: a promise that is never settled")
-            world.complete.set()
-
-        nursery.start_soon(idle)
-        await world.complete.wait()
-        nursery.cancel_scope.cancel()
 
 
 def _row(limits: TensorLimits) -> dict[str, Any]:

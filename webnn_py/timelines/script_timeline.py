@@ -57,15 +57,13 @@ class ScriptTimeline(Timeline[ScriptEntry]):
 
     def __init__(self) -> None:
         super().__init__("script timeline", TrioRun("open_ml()"))
-        self.after_task: Callable[[], None] | None = None
-        """Called after each task: where an embedder runs what its platform runs there, such as microtasks."""
 
     def answer(self, entry: ScriptEntry) -> None:
         """Run a device timeline's entry: on the fast path at once if nothing waits here, which spares a turn of trio's.
 
         To be called by the task that drains the device timeline, or runs what waits there.
         """
-        if self._parked is None or not self._is_undisturbed or self.after_task is not None:
+        if self._parked is None or not self._is_undisturbed:
             self.enqueue(entry)
             return
         entry()
@@ -78,5 +76,3 @@ class ScriptTimeline(Timeline[ScriptEntry]):
             entry()
         else:
             self.watch.run(entry)
-        if self.after_task is not None:
-            self.after_task()

@@ -2,10 +2,10 @@
 
 ``python -m spec_tests.labs.differential --browser PATH --programs 2000 --seed 1``
 
-Generated programs of four kinds (``kinds.py``) are played in this package, on every device that is there
-and in both JavaScript engines, and in a browser. What differs is explained by ``differences.toml`` or told, with the
+Generated programs of four kinds (``kinds.py``) are played in this package, on every device that is there,
+and in a browser. What differs is explained by ``differences.toml`` or told, with the
 smallest program found that shows it; the status is 1 where anything is unexplained. Without ``--browser`` only the
-engines and devices are compared with each other.
+devices are compared with each other.
 """
 
 import argparse
@@ -18,7 +18,6 @@ from pathlib import Path
 from spec_tests.labs.differential import comparison, kinds, players
 from spec_tests.support.backends import BACKENDS
 from webnn_py.browser_profiles import NAMES, find
-from webnn_py.javascript.engine import ENGINES
 
 MOST_TOLD = 20
 
@@ -32,7 +31,6 @@ def options():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=sorted(kinds.SHARES), action="append", help="only this kind of program")
     parser.add_argument("--profile", choices=[*NAMES, "none"], default=NAMES[0], help="what this package plays")
-    parser.add_argument("--engine", choices=ENGINES, action="append", help="default: each")
     parser.add_argument("--backend", choices=BACKENDS, action="append", help="default: each that is there")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write all differences as JSON")
     parser.add_argument("--show", metavar="KIND:NUMBER", help="print one program and end")
@@ -91,7 +89,7 @@ def with_browser(chosen, profile, programs, ours):
         print(f"{browser.version}: {time.monotonic() - began:.0f} s, {browser.crashes} crashes")
 
         def differs(program):
-            (here,) = players.play_all([program], "quickjs", "numpy", chosen.profile)
+            (here,) = players.play_all([program], "numpy", chosen.profile)
             found = comparison.differences(program, here, browser.play(program))
             return any(comparison.explained(one, judge.listed) is None for one in found)
 
@@ -113,18 +111,17 @@ def main():
         print(kinds.SHARES[kind][0](int(number), chosen.seed, profile).source)
         return 0
     programs = list(kinds.programs(chosen.programs, chosen.seed, profile, chosen.kind))
-    places = [(engine, backend) for backend in chosen.backend or BACKENDS for engine in chosen.engine or ENGINES]
-    first = players.play_all(programs, *places[0], chosen.profile)
+    backends = chosen.backend or BACKENDS
+    first = players.play_all(programs, backends[0], chosen.profile)
     # What the text leaves open may depend on the device, and on the moment.
     left_open = [one for one in comparison.load() if one.right == "open"]
     judges = {}
-    for engine, backend in places[1:]:
-        judge = judges[engine, backend] = Judge(left_open)
-        for program, one, other in zip(
-            programs, first, players.play_all(programs, engine, backend, chosen.profile), strict=True
-        ):
+    for backend in backends[1:]:
+        judge = judges[backend] = Judge(left_open)
+        results = players.play_all(programs, backend, chosen.profile)
+        for program, one, other in zip(programs, first, results, strict=True):
             judge.add(program, one, other)
-        tell(f"{places[0][0]}, {places[0][1]} and {engine}, {backend}", judge)
+        tell(f"{backends[0]} and {backend}", judge)
     if chosen.browser is not None:
         judges["browser"] = with_browser(chosen, profile, programs, first)
     if chosen.report is not None:

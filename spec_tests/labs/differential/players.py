@@ -1,21 +1,18 @@
-"""The places that play programs: here, in an engine on a device, or in a browser."""
+"""The places that play programs: here, in Node on a device, or in a browser."""
 
 import contextlib
 import http.server
 import json
+import os
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import trio
-
 from spec_tests.support.chromium import Chromium
-from spec_tests.support.scripts import Notes
-from webnn_py.browser_profiles import find
-from webnn_py.javascript import descriptions
-from webnn_py.javascript.compatibility import NONE, compatibility_of
-from webnn_py.javascript.session import open_session
+from spec_tests.support.node import path_with_own_node
 
 FLAG = "--enable-features=WebMachineLearningNeuralNetwork,ExperimentalWebMachineLearningNeuralNetwork"
 PAGE = b"<!DOCTYPE html><html><title>WebNN</title></html>"
@@ -29,31 +26,28 @@ def prelude():
     return Path(__file__).with_name("play.js").read_text(encoding="utf-8")
 
 
+REPORTS = "process.on('unhandledRejection', () => {});  // of promises that a program drops"
+
+
 def called(program):
     return f"play(async (open) => {{\n{program.source}\n}})"
 
 
-@asynccontextmanager
-async def engine(name, backend, profile=None):
-    """A function that plays a program in a JavaScript engine of this package, and gives its result."""
-    description, compatibility = descriptions.of_specification(), NONE
-    if profile is not None:
-        compatibility = compatibility_of(find(profile))
-    notes = Notes()
-    opened = open_session(name, notes, description, compatibility=compatibility, backend=backend, browser=profile)
-    async with opened as session:
-        await session.run(lambda: session.evaluate(prelude(), "play.js"))
-
-        async def play(program):
-            notes.lines.clear()
-            notes.uncaught.clear()
-            source = f"{called(program)}.then(console.log)"
-            await session.run(lambda: session.evaluate(source, f"{program.name}.js"))
-            if notes.uncaught or len(notes.lines) != 1:
-                return {"stage": "load", "error": "uncaught", "message": " ".join(notes.uncaught) or "no result"}
-            return json.loads(notes.lines[0])
-
-        yield play
+def play_all(programs, backend, profile=None):
+    """Play programs in one Node program of this package, on a device, and return their results."""
+    calls = [f"console.log(await {called(program)});" for program in programs]
+    options = ["--compatibility", "none"] if profile is None else ["--browser", profile]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "programs.mjs")
+        path.write_text("\n".join([prelude(), REPORTS, *calls]), encoding="utf-8")
+        ended = subprocess.run(
+            [sys.executable, "-m", "webnn_py", "node", "--backend", backend, *options, str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env=os.environ | {"PATH": path_with_own_node()},
+        )
+    return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
 class CrashedError(Exception):
@@ -152,18 +146,3 @@ class Browser:
             result = self._once(program)
             self._left = 0
         return result
-
-
-def play_all(programs, name, backend, profile=None, told=None):
-    """The results of programs in an engine of this package, one after the other."""
-
-    async def main():
-        results = []
-        async with engine(name, backend, profile) as play:
-            for program in programs:
-                results.append(await play(program))
-                if told is not None:
-                    told(program)
-        return results
-
-    return trio.run(main)

@@ -24,7 +24,6 @@ def options():
     parser.add_argument("--graphs", type=int, default=500, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--profile", choices=NAMES, default=NAMES[0])
-    parser.add_argument("--engine", choices=["quickjs", "node"], default="quickjs")
     return parser.parse_args()
 
 
@@ -52,7 +51,7 @@ def tally(pairs):
 def main():
     chosen = options()
     programs = drawn(chosen.graphs, chosen.seed, find(chosen.profile))
-    here = [verdict(result) for result in players.play_all(programs, chosen.engine, "numpy", chosen.profile)]
+    here = [verdict(result) for result in players.play_all(programs, "numpy", chosen.profile)]
     browser = players.Browser(chosen.browser)
     try:
         there = [verdict(browser.play(program)) for program in programs]

@@ -53,7 +53,7 @@ def test_a_fault_without_its_seam_is_refused(seam, replacement, words):
 def test_a_text_that_is_not_there_once_is_refused():
     for old in ("no such text", "const"):
         faults = Faults()
-        faults.in_text("made", "webnn_py.javascript.engine.own_source", ("calls.js",), old, "let", "spec_tests")
+        faults.in_text("made", "webnn_py.javascript.node_files.own_source", ("calls.js",), old, "let", "spec_tests")
         with pytest.raises(seams.SeamError, match="not once"):
             faults["made"].apply()
 

@@ -74,13 +74,14 @@
     const fills = buffer !== null && returns.kind === 'promise' && returns.of.kind === 'undefined';
     const reads = buffer !== null && !fills;
     // What is wrong with bytes is the answer to the call, and has the caller's line.
-    if (returns.kind === 'promise' && !reads && runtime.promiseNumber !== undefined) message.promise = runtime.promiseNumber();
+    if (returns.kind === 'promise' && !reads) message.promise = runtime.promiseNumber();
     const asked = ask(message, reads ? bytesOf(buffer) : null);
+    if (operation.name === 'destroy') runtime.rejectReads(slot.handle, slot.interface, asked.answer.expected);
     if (returns.kind !== 'promise') return fromHost(asked.answer.value, returns, asked.bytes);
-    const entry = capability(asked.answer.promise);
+    const entry = capability(asked.answer.promise, returns.of);
     if (fills) entry.target = buffer;
-    const {promise} = capability(asked.answer.promise, returns.of);
-    return gpuDevice === null ? promise : runtime.gpu.created(promise, gpuDevice);
+    if (operation.name === 'readTensor') entry.reads = [converted[0].ref, slot.handle];
+    return gpuDevice === null ? entry.promise : runtime.gpu.created(entry.promise, gpuDevice);
   }
 
   function defineOperation(prototype, name, operation) {

@@ -14,13 +14,13 @@
     return found === undefined ? () => undefined : free(found);
   };
   const typedArray = Object.getPrototypeOf(Uint8Array.prototype);
-  const shared = typeof SharedArrayBuffer === 'function' ? SharedArrayBuffer.prototype : {};
+  const shared = SharedArrayBuffer.prototype;
 
   const own = {
     __proto__: null,
-    BigInt, Date, Error, FinalizationRegistry, Map, Number, Promise, RegExp,
-    Set, String, TypeError, Uint8Array, WeakSet,
-    iterator: Symbol.iterator, toPrimitive: Symbol.toPrimitive, toStringTag: Symbol.toStringTag,
+    BigInt, Error, FinalizationRegistry, Map, Number, Promise,
+    Set, TypeError, Uint8Array, WeakSet,
+    iterator: Symbol.iterator, toPrimitive: Symbol.toPrimitive,
 
     isArray: Array.isArray, isView: ArrayBuffer.isView,
     create: Object.create, define: Object.defineProperty, freeze: Object.freeze, keys: Object.keys,
@@ -30,42 +30,29 @@
     parse: JSON.parse, stringify: JSON.stringify,
     isFinite: Number.isFinite, trunc: Math.trunc, min: Math.min, max: Math.max, fround: Math.fround,
     asIntN: BigInt.asIntN, asUintN: BigInt.asUintN,
-    fromCharCode: String.fromCharCode,
     captureStackTrace: Error.captureStackTrace,
-    decodeURIComponent, encodeURIComponent,
     exec: free(RegExp.prototype.exec),
     then: free(Promise.prototype.then),
 
-    inherits: free(Object.prototype.isPrototypeOf),
     tagOf: free(Object.prototype.toString),
     symbolText: free(Symbol.prototype.toString),
-    toWellFormed: free(String.prototype.toWellFormed), charCodeAt: free(String.prototype.charCodeAt),
+    toWellFormed: free(String.prototype.toWellFormed),
     slice: free(String.prototype.slice), indexOf: free(String.prototype.indexOf),
-    startsWith: free(String.prototype.startsWith), toLowerCase: free(String.prototype.toLowerCase),
-    repeat: free(String.prototype.repeat), padEnd: free(String.prototype.padEnd),
-    toFixed: free(Number.prototype.toFixed),
     mapGet: free(Map.prototype.get), mapSet: free(Map.prototype.set), mapHas: free(Map.prototype.has),
-    mapDelete: free(Map.prototype.delete), mapForEach: free(Map.prototype.forEach), mapSize: getterOf(Map.prototype, 'size'),
-    setAdd: free(Set.prototype.add), setDelete: free(Set.prototype.delete), setForEach: free(Set.prototype.forEach), setSize: getterOf(Set.prototype, 'size'),
+    mapDelete: free(Map.prototype.delete), mapForEach: free(Map.prototype.forEach),
+    setAdd: free(Set.prototype.add), setDelete: free(Set.prototype.delete), setForEach: free(Set.prototype.forEach),
     weakGet: free(WeakMap.prototype.get), weakSet: free(WeakMap.prototype.set),
     noted: free(WeakSet.prototype.has), note: free(WeakSet.prototype.add), forget: free(WeakSet.prototype.delete),
     register: free(FinalizationRegistry.prototype.register),
-    dateValue: free(Date.prototype.getTime), dateText: free(Date.prototype.toISOString),
-    regExpSource: getterOf(RegExp.prototype, 'source'), regExpFlags: getterOf(RegExp.prototype, 'flags'),
     typedSet: free(typedArray.set), typeOfView: getterOf(typedArray, Symbol.toStringTag),
     typedBuffer: getterOf(typedArray, 'buffer'), typedOffset: getterOf(typedArray, 'byteOffset'),
-    typedBytes: getterOf(typedArray, 'byteLength'), typedLength: getterOf(typedArray, 'length'),
+    typedBytes: getterOf(typedArray, 'byteLength'),
     dataBuffer: getterOf(DataView.prototype, 'buffer'), dataOffset: getterOf(DataView.prototype, 'byteOffset'),
     dataBytes: getterOf(DataView.prototype, 'byteLength'),
     bufferBytes: getterOf(ArrayBuffer.prototype, 'byteLength'), isDetached: getterOf(ArrayBuffer.prototype, 'detached'),
-    isResizable: getterOf(ArrayBuffer.prototype, 'resizable'), bufferSlice: free(ArrayBuffer.prototype.slice),
-    transfer: free(ArrayBuffer.prototype.transfer),
+    isResizable: getterOf(ArrayBuffer.prototype, 'resizable'),
     sharedBytes: getterOf(shared, 'byteLength'), isGrowable: getterOf(shared, 'growable'),
   };
-
-  // An error's stack: its own in V8, its prototype's in quickjs-ng.
-  const inheritedStack = getterOf(Error.prototype, 'stack');
-  own.stackOf = (error) => own.hasOwn(error, 'stack') ? error.stack : inheritedStack(error);
 
   // A list that grows by `list[list.length] = item`, whatever setters a script gives to arrays.
   own.list = () => own.setPrototypeOf([], null);
@@ -88,12 +75,6 @@
     let text = '';
     for (let index = 0; index < array.length; index += 1) text += `${index > 0 ? between : ''}${array[index]}`;
     return text;
-  };
-
-  // Call a function as a microtask. Neither `await` nor its reaction looks anything up.
-  own.later = async (body) => {
-    await undefined;
-    body();
   };
 
   // Parsed JSON whose objects have no members but their own.

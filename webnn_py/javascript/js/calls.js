@@ -45,8 +45,7 @@
     return taken;
   }
 
-  // Send a message; what the host settled meanwhile is settled before the answer is looked at. A call that has numbered its
-  // promise itself is not waited for.
+  // Send a message. A call that has numbered its promise itself is not waited for.
   function ask(message, bytes = null) {
     const gone = collected.length > 0 ? takeCollected() : null;
     const text = own.json(gone === null ? message : {__proto__: null, ...message, collected: gone});
@@ -56,51 +55,30 @@
     }
     const sent = runtime.send(text, bytes);
     const answer = own.bare(own.parse(sent[0]));
-    if (answer.settled !== undefined) {
-      for (let index = 0; index < answer.settled.length; index += 1) settle(answer.settled[index], null);
-    }
-    if (answer.unread && gone !== null) {
-      for (let index = 0; index < gone.length; index += 1) collected[collected.length] = gone[index];
-    }
     if (answer.error !== undefined) throw makeError(answer.error);
     return {__proto__: null, answer, bytes: sent[1]};
   }
 
+  // The promise of a number, whose value will be of a type. Settlements come in tasks of their own, hence later than this.
   function capability(id, type) {
-    let entry = own.mapGet(capabilities, id);
-    if (entry === undefined) {
-      entry = {__proto__: null, settlement: null, bytes: null, type: undefined, target: null};
-      entry.promise = new own.Promise((resolve, reject) => {
-        entry.resolve = resolve;
-        entry.reject = reject;
-      });
-      own.mapSet(capabilities, id, entry);
-    }
-    if (type !== undefined) {
-      entry.type = type;
-      if (entry.settlement !== null) finish(id, entry);
-    }
+    const entry = {__proto__: null, type, target: null, reads: null, destroyed: null};
+    entry.promise = new own.Promise((resolve, reject) => {
+      entry.resolve = resolve;
+      entry.reject = reject;
+    });
+    own.mapSet(capabilities, id, entry);
     return entry;
   }
 
-  // A settlement may come inside the very call that hands out the promise, before its type is known.
   function settle(settlement, bytes) {
-    const entry = capability(own.bare(settlement).promise);
-    entry.settlement = settlement;
-    entry.bytes = bytes;
-    if (entry.type !== undefined) finish(settlement.promise, entry);
-  }
-
-  function finish(id, entry) {
+    const {promise: id, error, value} = own.bare(settlement);
+    const entry = own.mapGet(capabilities, id);
     own.mapDelete(capabilities, id);
-    const {settlement, type, bytes, target, resolve, reject} = entry;
-    if (settlement.error !== undefined) {
-      reject(makeError(settlement.error));
-    } else if (target !== null) {
-      fill(target, bytes, resolve, reject);
-    } else {
-      resolve(runtime.fromHost(settlement.value, type, bytes));
-    }
+    const {type, target, destroyed, resolve, reject} = entry;
+    if (error !== undefined) reject(makeError(error));
+    else if (destroyed !== null) rejectAsDestroyed(destroyed, reject);
+    else if (target !== null) fill(target, bytes, resolve, reject);
+    else resolve(runtime.fromHost(value, type, bytes));
   }
 
   // What was asked to be filled may have been detached while the promise was pending.
@@ -115,13 +93,31 @@
     resolve(undefined);
   }
 
+  // Have the reads rejected that are pending when their tensor or its context is destroyed, though the host may have read
+  // before it got to know of it. What the host itself refuses or rejects keeps the host's error. `loss` is the number of the
+  // promise `lost` of a context, which settles before its reads.
+  function rejectReads(handle, name, loss) {
+    const lost = loss === undefined ? null : own.mapGet(capabilities, loss).promise;
+    const message = `readTensor(): destroy() was called on the ${name} while the read was pending`;
+    own.mapForEach(capabilities, (entry) => {
+      if (entry.reads !== null && own.includes(entry.reads, handle)) {
+        entry.destroyed ??= {__proto__: null, message, lost};
+      }
+    });
+  }
+
+  function rejectAsDestroyed({message, lost}, reject) {
+    const rejectNow = () => reject(makeError({__proto__: null, name: 'InvalidStateError', message}));
+    if (lost === null) rejectNow();
+    else void own.then(lost, rejectNow);
+  }
+
   // Settle all that is pending when there is no host any more: contexts are lost, anything else is rejected.
   function abandon(message) {
     const pending = own.list();
     own.mapForEach(capabilities, (entry, id) => { pending[pending.length] = {__proto__: null, id, entry}; });
     for (let index = 0; index < pending.length; index += 1) {
       const {id, entry} = pending[index];
-      if (entry.type === undefined) continue;
       const loss = entry.type.kind === 'dictionary' && entry.type.name === 'MLContextLostInfo';
       settle({__proto__: null, promise: id, ...(loss ? {value: {message}} : {error: {name: 'UnknownError', message}})}, null);
     }
@@ -130,7 +126,7 @@
   const registry = new own.FinalizationRegistry((handle) => { collected[collected.length] = handle; });
 
   Object.assign(runtime, {
-    ask, settle, capability, abandon,
+    ask, settle, capability, rejectReads, abandon,
     // Have the host let go of what a handle stands for when the object is gone.
     keepFor: (object, handle) => own.register(registry, object, handle),
   });

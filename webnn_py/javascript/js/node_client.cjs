@@ -345,10 +345,9 @@ function install(folder) {
     workerScopeOf(globalThis);
     blobModulesOf(globalThis);
   }
-  for (const file of files) {
-    const source = fs.readFileSync(path.join(__dirname, file), 'utf8');
-    vm.runInThisContext(`(${source}\n)`, {filename: `webnn_py:${file}`})(runtime);
-    if (file !== 'calls.js') continue;
+  for (const {name, source} of files) {
+    vm.runInThisContext(`(${source}\n)`, {filename: `webnn_py:${name}`})(runtime);
+    if (name !== 'calls.js') continue;
     const {ask} = runtime;
     runtime.ask = (message, bytes = null) => {
       const answered = ask(message, bytes);

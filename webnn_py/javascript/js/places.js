@@ -5,14 +5,14 @@
 
   const {own, ask} = runtime;
 
-  // The first frame that has a file, in the words of both engines: native ones and code of eval() have none.
+  // The first frame that has a file: native ones and code of eval() have none.
   const frame = /\n {4}at (?:async )?(?:(.*) \()?([^()<\n][^()\n]*?):(\d+)(?::\d+)?\)?(?=\n|$)/;
 
   // A script can make stacks what it likes: what cannot be read is left out, and so is what is too long to be a place.
   function place() {
     let found;
     try {
-      found = own.exec(frame, `\n${runtime.trimmed(own.stackOf(new own.Error('')))}`);
+      found = own.exec(frame, `\n${runtime.trimmed(new own.Error('').stack)}`);
     } catch {
       found = null;
     }

@@ -4,35 +4,23 @@
 
   const {own, folder} = runtime;
 
-  const marks = ['webnn_py:', 'node:', '[eval'];
-  if (folder !== undefined) marks.push(folder);
+  const marks = ['webnn_py:', 'node:', '[eval', folder];
   const isInside = (line) => own.find(marks, (mark) => own.indexOf(line, mark) >= 0) !== undefined;
-  const isNative = (line) => own.indexOf(line, '(native)') >= 0;
 
-  function trimmed(stack) {
-    const lines = own.list();
+  runtime.trimmed = function (stack) {
+    let text = '';
     for (let at = 0; at < stack.length;) {
       const end = own.indexOf(stack, '\n', at);
-      lines[lines.length] = own.slice(stack, at, end < 0 ? stack.length : end);
+      const line = own.slice(stack, at, end < 0 ? stack.length : end);
       at = end < 0 ? stack.length : end + 1;
-    }
-    let text = '';
-    for (let index = 0; index < lines.length; index += 1) {
-      const line = lines[index];
-      const next = index + 1 < lines.length ? lines[index + 1] : '';
-      if (line === '' || isInside(line) || (isNative(line) && isInside(next))) continue;
-      text += `${text === '' ? '' : '\n'}${line}`;
+      if (line !== '' && !isInside(line)) text += `${text === '' ? '' : '\n'}${line}`;
     }
     return text;
-  }
-
-  const defineStack = (error, stack) => own.define(error, 'stack', {
-    __proto__: null, value: stack, writable: true, configurable: true});
-
-  Object.assign(runtime, {trimmed, defineStack});
+  };
   runtime.trimStack = function (error) {
-    const stack = own.stackOf(error);
-    if (typeof stack === 'string') defineStack(error, trimmed(stack));
+    const {stack} = error;
+    if (typeof stack !== 'string') return;
+    own.define(error, 'stack', {__proto__: null, value: runtime.trimmed(stack), writable: true, configurable: true});
   };
   runtime.cutStack = function (error, entry) {
     own.captureStackTrace(error, entry);
