@@ -10,7 +10,9 @@ import tarfile
 import tempfile
 
 import pytest
+import trio
 
+import webnn_py
 from webnn_py import cli
 from webnn_py.javascript.node_files import own_node
 
@@ -162,6 +164,42 @@ def test_options_reach_the_program(end_of, tmp_path):
         if event["name"] == "dispatch()" and "source" in event.get("args", {})
     }
     assert sources == {f"{tmp_path / 'program.mjs'}:10 in add"}
+
+
+def device_of(trace):
+    """The device of the one context that was traced."""
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    (device,) = (event["args"]["backend"] for event in events if "backend" in event.get("args", {}))
+    return device
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ("", {}),
+        ("{powerPreference: 'low-power'}", {"power_preference": "low-power"}),
+        ("{accelerated: false}", {"accelerated": False}),
+    ],
+)
+def test_without_a_named_device_it_is_the_one_that_python_takes(tmp_path, given, options):
+    async def of_python():
+        async with webnn_py.open_ml() as ml:
+            return (await ml.create_context(**options)).backend.name
+
+    program = tmp_path / "program.mjs"
+    program.write_text(f"(await navigator.ml.createContext({given})).destroy();", encoding="utf-8")
+    trace = tmp_path / "trace.json"
+    assert cli.main(["node", "--trace", str(trace), str(program)]) == 0
+    assert device_of(trace) == trio.run(of_python)
+    assert cli.main(["node", "--backend", "numpy", "--trace", str(trace), str(program)]) == 0
+    assert device_of(trace) == "numpy"
+
+
+def test_help_names_the_default_device(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["node", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "default: the one that create_context() takes in Python" in words
 
 
 def test_statuses_of_commands(tmp_path, capfd, monkeypatch):

@@ -77,8 +77,8 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     node.add_argument(
         "--backend",
         choices=registry.names(),
-        default="numpy",
-        help="device of its contexts (default: %(default)s)",
+        help="device of its contexts (default: the one that create_context() takes in Python: a GPU, else onnxruntime "
+        "if it is installed, else numpy)",
     )
     _add_realm_options(node)
     pack = commands.add_parser("npm-pack", help="write an npm package by which Node programs import webnn_py")
