@@ -10,7 +10,7 @@ PROGRAM = """
 import resource, signal, sys
 from pathlib import Path
 import numpy as np, trio
-from webnn_py import MLGraphBuilder, open_ml, save_js, save_webnn
+from webnn_py import MLGraphBuilder, open_ml, save_js, save_webnn, tracing
 from webnn_py.onnx_models import save
 
 folder = Path(sys.argv[1])
@@ -31,7 +31,7 @@ def drawn(context, size):
 async def main():
     async with open_ml() as ml:
         context = await ml.create_context(backend="numpy")
-        with ml.trace() as trace:
+        with tracing.trace(ml) as trace:
             for _ in range(40):
                 (await context.create_buffer(data_type="float32", shape=[4], readable=True)).destroy()
         WRITERS

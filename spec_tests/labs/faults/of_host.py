@@ -116,9 +116,11 @@ def javascript_calls_anything(check, allowed, *call):
 # --- the command -------------------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.command.pictures._fitted", f"{COMMAND}/test_pictures.py")
-def pictures_are_stretched(fitted, picture, size, fit):
-    return fitted(picture, size, "stretch")
+@FAULTS.at("webnn_py.command.pictures._read", f"{COMMAND}/test_pictures.py")
+def pictures_are_stretched(read, path, mode, size):
+    picture, own = read(path, mode, ("width", "height"))
+    wanted = (given if isinstance(given, int) else its for given, its in zip(size, own, strict=True))
+    return picture.resize(tuple(wanted)), own
 
 
 @FAULTS.at("webnn_py.command.comparison.difference", COMMAND, only="finite")
@@ -126,9 +128,9 @@ def mismatches_are_not_counted(difference, name, ours, theirs):
     return attrs.evolve(difference(name, ours, theirs), mismatches=0)
 
 
-@FAULTS.at("webnn_py.command.written_files._place", f"{COMMAND}/test_written_files.py")
-def data_stay_without_their_model(place, fresh, paths):
-    for part, path in zip(fresh, paths, strict=True):
+@FAULTS.at("webnn_py.written_files._place", f"{COMMAND}/test_written_files.py")
+def data_stay_without_their_model(place, replaced):
+    for part, path in replaced.items():
         part.replace(path)
 
 

@@ -57,8 +57,8 @@ def lost_context_runs_what_is_queued(run, timeline, entry):
 @FAULTS.at(
     "webnn_py.script.release_queue.ReleaseQueue._operation", DEVICE_TIMELINE, SCRIPT_TIMELINE, only="los or release"
 )
-def releases_are_dropped_on_loss(operation, releases, thing):
-    made = operation(releases, thing)
+def releases_are_dropped_on_loss(operation, releases, handle, **options):
+    made = operation(releases, handle, **options)
     made.abortable = True
     return made
 
