@@ -29,7 +29,7 @@ WRONG_OPTIONS = [
     (
         ("numpy",),
         {"color": 1},
-        "color is no option of the device 'numpy'; no device has it; 'numpy' has .*; 'wgpu' has .*; 'onnxruntime' has threads",
+        "color is no option of the device 'numpy'; no device has it; 'numpy' has .*; 'onnxruntime' has threads",
     ),
     (
         (),
