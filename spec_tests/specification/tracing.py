@@ -161,7 +161,7 @@ def _tag(frame):
     """Return the operator that is being drawn, or the method that was called; None for neither."""
     while frame is not None:
         name = frame.f_code.co_name
-        if name in ("_draw", "_append"):
+        if name in ("_draw", "append"):
             return frame.f_locals["operator"].spec_name
         if name in _CALLED and "self" in frame.f_locals:
             given = frame.f_locals.get("options") or {}

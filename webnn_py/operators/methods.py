@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, overload
 
@@ -42,7 +42,7 @@ class OperatorMethod(Generic[P, OutputT]):
         operator: Operator[..., Any] = self._operator
 
         def method(builder: OperatorMethods, /, *args: object, **kwargs: object) -> Any:
-            return builder._append(operator, args, kwargs)
+            return builder.append(operator, *args, **kwargs)
 
         method.__module__ = "webnn_py"
         method.__name__ = operator.name
@@ -174,9 +174,25 @@ class OperatorMethods:
     triangular = OperatorMethod(movement.triangular)
     where = OperatorMethod(logical.where)
 
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        """Draw one operator; the builder does it."""
+    def append(self, operator: Operator[..., Any], /, *args: object, **kwargs: object) -> Any:
+        """Add any operator, also one that is not in the specification; its own methods call this.
+
+        Args:
+            operator: the declaration.
+            *args: its operands and options, as its function takes them, with operands for descriptors.
+            **kwargs: the same by name, and ``label``.
+
+        Returns:
+            The operand, or the list of operands for an operator that returns one.
+
+        Raises:
+            TypeError: an argument is refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
         raise NotImplementedError
+
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+        return self.append(operator, *args, **kwargs)
 
 
 class Builder(OperatorMethods):

@@ -98,7 +98,7 @@ def _of_specification(
 
     def draw(builder: Any, bound: Operands) -> Operands:
         arguments = {given[name].name: item for name, item in (*bound.items(), *config.items())}
-        drawn = builder._append(operator, (), arguments)
+        drawn = builder.append(operator, **arguments)
         made = drawn if isinstance(drawn, list) else [drawn]
         if len(made) != len(outputs):
             refuse("the number of outputs", len(outputs), str(len(made)))
@@ -153,7 +153,7 @@ def _group_query_attention(config: Mapping[str, Any], inputs: Descriptors, outpu
         if choices["do_rotary"]:
             renamed |= {"cos_cache": "cosines", "sin_cache": "sines", "position_ids": "positions"}
         operands |= {ours: bound[name] for name, ours in renamed.items() if name in bound}
-        drawn = builder._append(GROUP_QUERY_ATTENTION, (), {**operands, **options})
+        drawn = builder.append(GROUP_QUERY_ATTENTION, **operands, **options)
         return {name: item for name, item in zip(_OUTPUTS, drawn, strict=True) if name in outputs}
 
     return NamedOperator(GROUP_QUERY_ATTENTION, draw)

@@ -69,6 +69,6 @@ def drawn_on(builder: Any, graph: Any, operands: Iterable[tuple[Any, MLOperand]]
     made = dict(operands)
     for node in graph.nodes:
         given = of_operands(node.operands, made.__getitem__)
-        drawn = builder._append(node.operator, (), {**given, **node.options, "label": node.label})
+        drawn = builder.append(node.operator, **{**given, **node.options, "label": node.label})
         made.update(zip(node.results, drawn if isinstance(drawn, list) else [drawn], strict=True))
     return [made[value] for value in graph.outputs.values()]

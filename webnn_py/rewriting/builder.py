@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,8 @@ class RewriteBuilder(Builder):
         """Return the values of a node's outputs."""
         return node.results
 
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+    def append(self, operator: Operator[..., Any], /, *args: object, **kwargs: object) -> Any:
+        """Add one operator, as ``MLGraphBuilder.append()`` does; operands are not checked against limits."""
         arguments = operator.bind(args, kwargs)
         outputs = tuple(operator.infer(arguments))
         values = of_operands(arguments.operands, self.value)
@@ -67,4 +68,4 @@ class RewriteBuilder(Builder):
     def __getattr__(self, name: str) -> Any:
         if name not in FUSED:
             raise AttributeError(name)
-        return lambda *args, **kwargs: self._append(FUSED[name], args, kwargs)
+        return lambda *args, **kwargs: self.append(FUSED[name], *args, **kwargs)

@@ -247,8 +247,23 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     # --- operators -------------------------------------------------------------------------------------------
 
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-        """Add one operator: convert, check in the spec's order, infer, and return the new operands."""
+    def append(self, operator: Operator[..., Any], /, *args: object, **kwargs: object) -> Any:
+        """Add any operator, also one that is not in the specification; all methods of operators call this.
+
+        It is checked as the operators of the specification are: arguments, limits of the device, and shapes.
+
+        Args:
+            operator: the declaration.
+            *args: its operands and options, as its function takes them, with operands for descriptors.
+            **kwargs: the same by name, and ``label``.
+
+        Returns:
+            The operand, or the list of operands for an operator that returns one.
+
+        Raises:
+            TypeError: an argument is refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
         try:
             # spec: * method
             return self._draw(operator, args, kwargs)

@@ -171,9 +171,9 @@ class _DeviceBuilder(RewriteBuilder):
         super().__init__()
         self._capabilities = capabilities
 
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+    def append(self, operator: Operator[..., Any], /, *args: object, **kwargs: object) -> Any:
         self._check(operator, operator.bind(args, kwargs))
-        return super()._append(operator, args, kwargs)
+        return super().append(operator, *args, **kwargs)
 
     def _check(self, operator: Operator[..., Any], arguments: Arguments) -> None:
         name = operator.spec_name
