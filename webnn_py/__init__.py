@@ -5,13 +5,13 @@ The layers, each of which uses only those below it::
     runtime          environments, sessions and tensors, by the public API alone
     testing          every order of a small program's steps
     tracing          what happened when: traces and checks, which are observers
+    extensions       proposals and the limits of browsers
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
     pictures, profiling, checking, saved_graphs, web_export, webnn_files   tools: functions of a graph or of operands
     script           what runs in your task: check, copy, enqueue, hand out a promise
     observer         what is called for the events of the timelines
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
-    browser_profiles what browsers accept
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
@@ -21,6 +21,7 @@ Begin with :func:`open_ml`.
 
 import typing
 
+from webnn_py import extensions as _extensions  # noqa: F401 - enters the names of experimental={…}
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.errors import (
@@ -34,6 +35,7 @@ from webnn_py.errors import (
     SecurityError,
     UnknownError,
 )
+from webnn_py.extension import Extension
 from webnn_py.observer import Observer
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
@@ -49,10 +51,8 @@ from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
     from webnn_py.checking import NonFinite, ValueRange
-    from webnn_py.device.steps.subgraphs import SubgraphUse
     from webnn_py.pictures import GraphPicture
     from webnn_py.profiling import DeviceRates, GraphProfile, KernelProfile, OperatorProfile
-    from webnn_py.script.subgraphs import MLSubgraph
     from webnn_py.web_export import save_js
     from webnn_py.webnn_files import WebnnFileError, load_webnn, save_webnn
 else:
@@ -66,10 +66,8 @@ else:
             "GraphPicture": "pictures",
             "GraphProfile": "profiling",
             "KernelProfile": "profiling",
-            "MLSubgraph": "script.subgraphs",
             "NonFinite": "checking",
             "OperatorProfile": "profiling",
-            "SubgraphUse": "device.steps.subgraphs",
             "ValueRange": "checking",
             "WebnnFileError": "webnn_files",
             "load_webnn": "webnn_files",
@@ -89,6 +87,7 @@ __all__ = [
     "DOMException",
     "DestroyedBufferError",
     "DeviceRates",
+    "Extension",
     "GraphPicture",
     "GraphProfile",
     "InvalidStateError",
@@ -106,7 +105,6 @@ __all__ = [
     "MLOperandDescriptor",
     "MLPowerPreference",
     "MLPromise",
-    "MLSubgraph",
     "MLTensor",
     "NonFinite",
     "NotFoundError",
@@ -117,7 +115,6 @@ __all__ = [
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",
-    "SubgraphUse",
     "TimelineStatistics",
     "UnknownError",
     "ValueRange",

@@ -20,7 +20,7 @@ HEAVY = (
     "importlib.metadata",
     "tomllib",
     "zipfile",
-    "webnn_py.browser_profiles",
+    "webnn_py.extensions.browser_limits",
     "webnn_py.device.steps.dynamic_graphs",
     "webnn_py.device.compiling.expansion",
     "webnn_py.checking.non_finite",
@@ -82,7 +82,7 @@ def test_heavy_modules_are_not_imported(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *("html", "tomllib", "webnn_py.browser_profiles", "webnn_py.web_export"),
+        *("html", "tomllib", "webnn_py.extensions.browser_limits", "webnn_py.web_export"),
         *("webnn_py.pictures.svg", "webnn_py.profiling.report"),
         *("webnn_py.tracing.page", "webnn_py.saved_graphs"),
     ],

@@ -11,11 +11,10 @@ import pytest
 from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
-from webnn_py.browser_profiles import NAMES, find
-from webnn_py.browser_profiles.profile import read
-from webnn_py.browser_profiles.rules import RULES
+from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError, open_ml
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.extensions.browser_limits import NAMES, BrowserLimits, find, read
+from webnn_py.extensions.browser_rules import RULES
 from webnn_py.operators.declaration import spec_name_of
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.builder import drawing_of
@@ -25,17 +24,18 @@ CPU = "numpy"
 
 
 def table(name=CHROMIUM):
-    return tomllib.loads((files("webnn_py.browser_profiles") / "tables" / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("webnn_py.extensions") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
-async def context(ml):
-    return await ml.create_context(backend=CPU, browser=CHROMIUM)
+async def context():
+    async with open_ml(extensions=[BrowserLimits(CHROMIUM)]) as ml:
+        yield await ml.create_context(backend=CPU)
 
 
 def test_each_table_is_a_profile_and_each_profile_has_a_table():
-    folder = files("webnn_py.browser_profiles") / "tables"
-    assert {path.name for path in folder.iterdir()} == {f"{name}.toml" for name in NAMES}
+    folder = files("webnn_py.extensions")
+    assert {path.name for path in folder.iterdir() if path.name.endswith(".toml")} == {f"{name}.toml" for name in NAMES}
     for name in NAMES:
         profile = find(name)
         assert profile.name == name
@@ -223,7 +223,7 @@ async def test_each_rule_refuses_by_its_error(ml, context, rule, make):
     with pytest.raises(error, match=RULES[rule].reason) as caught:
         await builder.build({"y": operand})
     assert any(f"build(): {name}(): the browser profile" in str(caught.value) for name in RULES[rule].operators)
-    assert repr(builder) == "<MLGraphBuilder has built>"
+    assert repr(builder) == "<MLGraphBuilder destroyed>"
 
 
 ON_DEVICES = [
@@ -232,16 +232,17 @@ ON_DEVICES = [
 
 
 @pytest.mark.parametrize(("device", "index"), ON_DEVICES)
-async def test_accepted_graphs_compute_the_same(ml, device, index):
+async def test_accepted_graphs_compute_the_same(device, index):
     results = []
-    for browser in (None, CHROMIUM):
-        context = await ml.create_context(backend=device, browser=browser)
-        random = np.random.default_rng(index)
-        builder = MLGraphBuilder(context)
-        operand = ACCEPTED[index](builder)
-        inputs = drawing_of("test", {"y": operand}).inputs
-        data = {name: random.random(inputs[name].descriptor.shape, np.float32) for name in inputs}
-        results.append(await compute(context, builder, data, {"y": operand}))
+    for extensions in ([], [BrowserLimits(CHROMIUM)]):
+        async with open_ml(extensions=extensions) as ml:
+            context = await ml.create_context(backend=device)
+            random = np.random.default_rng(index)
+            builder = MLGraphBuilder(context)
+            operand = ACCEPTED[index](builder)
+            inputs = drawing_of("test", {"y": operand}).inputs
+            data = {name: random.random(inputs[name].descriptor.shape, np.float32) for name in inputs}
+            results.append(await compute(context, builder, data, {"y": operand}))
     np.testing.assert_array_equal(*[result["y"] for result in results], strict=True)
 
 
@@ -259,9 +260,10 @@ async def test_one_operand_as_two_outputs_loses_the_context(context):
     assert "one operand is two outputs" in (await context.lost).message
 
 
-async def test_an_unknown_profile_is_refused(ml):
-    with pytest.raises(TypeError, match=f"browser is 'netscape-4'; it must be one of {CHROMIUM}, or None"):
-        await ml.create_context(backend=CPU, browser="netscape-4")
+@pytest.mark.parametrize("name", ["netscape-4", None])
+def test_an_unknown_profile_is_refused(name):
+    with pytest.raises(TypeError, match=f"name is {name!r}; it must be one of {CHROMIUM}"):
+        BrowserLimits(name)
 
 
 def test_a_tensor_may_be_as_long_as_the_limit_of_the_browser():
@@ -276,8 +278,6 @@ FLOATS = MLOperandDescriptor("float32", ())
 
 def tables_text(**changes):
     """The table with other values of some keys."""
-    lines = (
-        (files("webnn_py.browser_profiles") / "tables" / f"{CHROMIUM}.toml").read_text(encoding="utf-8").splitlines()
-    )
+    lines = (files("webnn_py.extensions") / f"{CHROMIUM}.toml").read_text(encoding="utf-8").splitlines()
     replaced = {key: f"{key} = {json.dumps(value)}" for key, value in changes.items()}
     return "\n".join(replaced.get(line.partition(" = ")[0], line) for line in lines)

@@ -9,9 +9,11 @@ import pytest
 import trio
 import trio.testing
 
+import webnn_py
 from spec_tests.support.onnx_programs import add, product, sum_and_difference
 from spec_tests.support.runtime import lose
 from webnn_py import InvalidStateError, OperationError, UnknownError
+from webnn_py.extensions.browser_limits import BrowserLimits
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, blocking
 from webnn_py.runtime.graph_cache import graph_key
@@ -236,8 +238,11 @@ async def test_a_device_that_is_lost_while_a_graph_is_saved_is_opened_again(cach
     assert lost
 
 
-async def test_a_context_with_a_browsers_rules_keeps_no_graphs(ml, folder):
-    async with Environment(ml, "numpy", browser="chromium-153-litert", graph_cache=folder) as env:
+async def test_a_context_with_a_browsers_limits_keeps_no_graphs(folder):
+    async with (
+        webnn_py.open_ml(extensions=[BrowserLimits("chromium-153-litert")]) as ml,
+        Environment(ml, "numpy", graph_cache=folder) as env,
+    ):
         await result(env)
     assert graphs(folder) == []
 

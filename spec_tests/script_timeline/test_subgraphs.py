@@ -16,12 +16,12 @@ from spec_tests.support.sampled_engine import owner
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
 from webnn_py.checking import check_finite
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.extensions.subgraph import MOST_OPERATORS, MLSubgraph, build_subgraph, subgraph, uses_of
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import examples_of
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.pictures import picture
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.subgraphs import MOST_OPERATORS
 
 HEADS = {"num_heads": 4, "kv_num_heads": 2}
 CONFIG = {**HEADS, "do_rotary": True, "scale": 0.3}
@@ -51,7 +51,7 @@ async def on_numpy(ml):
 async def built(context, sizes, name, draw=attention, config=CONFIG):
     builder = MLGraphBuilder(context)
     operands = sizes.inputs(builder)
-    outputs = builder.subgraph(define(builder, operands, config, name, draw), operands, label="layer")
+    outputs = subgraph(builder, define(builder, operands, config, name, draw), operands, label="layer")
     return await builder.build(outputs, keep_source=True)
 
 
@@ -65,7 +65,7 @@ def tanh(builder, x):
 def defined(builder, draw, name="f", shape=(2, 3), **options):
     """Define a sub-graph of one input "input" and one output "y"."""
     x = builder.input("input", data_type="float32", shape=shape)
-    return builder.build_subgraph({"y": draw(builder, x)}, name=name, inputs={"input": x}, **options)
+    return build_subgraph(builder, {"y": draw(builder, x)}, name=name, inputs={"input": x}, **options)
 
 
 # --- whole, or by the body ---------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ async def test_attention_is_equal_whole_and_by_its_body(context, backend, sizes,
     results = []
     for name in ("GQA", "mine"):
         graph = await built(context, sizes, name)
-        (use,) = graph.subgraphs
+        (use,) = uses_of(graph)
         assert (use.name, use.label) == (name, "layer")
         assert use.operators > 50
         is_whole = name == "GQA" and owner(backend) not in COPYING
@@ -113,19 +113,19 @@ async def test_other_shapes_of_attentions_integers_are_whole_as_well(on_numpy):
         return attention(builder, {**inputs, "seqlens_k": ends, "total_sequence_length": total}, config)
 
     definition = define(builder, operands, CONFIG, draw=draw)
-    graph = await builder.build(builder.subgraph(definition, operands))
-    assert graph.subgraphs[0].reason == ""
+    graph = await builder.build(subgraph(builder, definition, operands))
+    assert uses_of(graph)[0].reason == ""
 
 
 @pytest.mark.parametrize("config", [HEADS, {**HEADS, "do_rotary": False, "scale": None}])
 async def test_attention_without_rotation_is_whole(on_numpy, config):
     graph = await built(on_numpy, Sizes(), "GroupQueryAttention", config=config)
-    assert graph.subgraphs[0].operator == "groupQueryAttention"
+    assert uses_of(graph)[0].operator == "groupQueryAttention"
 
 
 async def test_a_device_that_has_no_kernel_runs_the_body(ml):
     context = await ml.create_context(backend="reference")
-    (use,) = (await built(context, Sizes(), "GQA")).subgraphs
+    (use,) = uses_of(await built(context, Sizes(), "GQA"))
     assert use.reason == "the device has no kernel for groupQueryAttention"
 
 
@@ -179,7 +179,7 @@ def fewer_rows(builder, inputs, config):
 async def test_a_body_that_is_something_else_runs_as_drawn(on_numpy, draw, config, reason):
     sizes = Sizes()
     named, plain = [await built(on_numpy, sizes, name, draw, config) for name in ("GQA", "mine")]
-    (use,) = named.subgraphs
+    (use,) = uses_of(named)
     assert use.operator is None
     assert re.match(reason, use.reason), use.reason
     feeds = sizes.feeds([4, 2])
@@ -220,11 +220,11 @@ async def test_a_body_that_is_the_decomposition_runs_as_the_operator_of_its_name
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=X.shape)
     outputs = {
-        each: builder.subgraph(defined(builder, draw, called, config=config), {"input": x})["y"]
+        each: subgraph(builder, defined(builder, draw, called, config=config), {"input": x})["y"]
         for each, called in (("whole", name), ("drawn", "mine"))
     }
     graph = await builder.build(outputs)
-    assert [use.operator and use.operator.casefold() for use in graph.subgraphs] == [name.casefold(), None]
+    assert [use.operator and use.operator.casefold() for use in uses_of(graph)] == [name.casefold(), None]
     computed = await compute_graph(context, graph, {"x": X})
     np.testing.assert_allclose(computed["whole"], computed["drawn"], rtol=1e-5, atol=1e-6)
 
@@ -260,14 +260,15 @@ async def test_the_decomposition_of_each_operator_is_recognized(on_numpy, name, 
     outputs = {f"y{index}": item for index, item in enumerate(drawn if isinstance(drawn, list) else [drawn])}
     if not {*outputs.values()}.isdisjoint(formal.values()):
         return  # a clamp without limits draws nothing
-    definition = builder.build_subgraph(
+    definition = build_subgraph(
+        builder,
         outputs,
         name=operator.spec_name,
         inputs={spec_names[each]: item for each, item in formal.items()},
         config={spec_names[each]: value for each, value in example.items() if each not in shapes},
     )
-    graph = await builder.build(builder.subgraph(definition, {spec_names[each]: item for each, item in given.items()}))
-    assert [(use.operator, use.reason) for use in graph.subgraphs] == [(operator.spec_name, "")]
+    graph = await builder.build(subgraph(builder, definition, {spec_names[each]: item for each, item in given.items()}))
+    assert [(use.operator, use.reason) for use in uses_of(graph)] == [(operator.spec_name, "")]
 
 
 def cut_off(builder, x):
@@ -327,11 +328,11 @@ async def test_a_name_does_not_change_what_another_body_computes(context, case):
     for called in (name, "mine"):
         formal = {each: builder.input(each, **descriptor) for each, descriptor in descriptors.items()}
         body = {"y": draw(builder, *formal.values())}
-        definition = builder.build_subgraph(body, name=called, inputs=formal, config=config)
-        outputs[called] = builder.subgraph(definition, given)["y"]
+        definition = build_subgraph(builder, body, name=called, inputs=formal, config=config)
+        outputs[called] = subgraph(builder, definition, given)["y"]
     graph = await builder.build(outputs)
-    assert [use.operator for use in graph.subgraphs] == [None, None]
-    assert {use.reason.partition(" of ")[0] for use in graph.subgraphs if use.name == name} == {
+    assert [use.operator for use in uses_of(graph)] == [None, None]
+    assert {use.reason.partition(" of ")[0] for use in uses_of(graph) if use.name == name} == {
         "its body is not the decomposition"
     }
     results = await compute_graph(context, graph, {f"given {each}": array for each, array in feeds.items()})
@@ -359,8 +360,8 @@ async def test_its_options_are_in_config(on_numpy, config, operator, reason):
     builder = MLGraphBuilder(on_numpy)
     x = builder.input("x", data_type="float32", shape=X.shape)
     definition = defined(builder, normalized, "layerNormalization", config=config)
-    graph = await builder.build(builder.subgraph(definition, {"input": x}))
-    (use,) = graph.subgraphs
+    graph = await builder.build(subgraph(builder, definition, {"input": x}))
+    (use,) = uses_of(graph)
     assert use.operator == operator
     assert reason in use.reason
 
@@ -380,8 +381,8 @@ async def test_operands_that_an_operator_refuses_leave_the_call_to_its_body(on_n
         {each: builder.input(f"{prefix}{each}", data_type="float32", shape=shape) for each, shape in inputs.items()}
         for prefix in ("", "given ")
     )
-    definition = builder.build_subgraph({"y": builder.neg(next(iter(formal.values())))}, name=name, inputs=formal)
-    (use,) = (await builder.build(builder.subgraph(definition, given))).subgraphs
+    definition = build_subgraph(builder, {"y": builder.neg(next(iter(formal.values())))}, name=name, inputs=formal)
+    (use,) = uses_of(await builder.build(subgraph(builder, definition, given)))
     assert use.operator is None
     assert reason in use.reason
 
@@ -393,14 +394,14 @@ async def test_attentions_inputs_of_other_shapes_leave_the_call_to_its_body(on_n
         formal = Sizes().inputs(builder)
         for name, shape in extra.items():
             formal[name] = builder.input(name, data_type="float32" if "bias" in name else "int32", shape=shape)
-        definition = builder.build_subgraph(
-            {"output": builder.neg(formal["query"])}, name="GQA", inputs=formal, config=HEADS
+        definition = build_subgraph(
+            builder, {"output": builder.neg(formal["query"])}, name="GQA", inputs=formal, config=HEADS
         )
         actual = {
             name: builder.input(f"given {name}", data_type=item.data_type, shape=item.shape)
             for name, item in definition.inputs.items()
         }
-        (use,) = (await builder.build(builder.subgraph(definition, actual))).subgraphs
+        (use,) = uses_of(await builder.build(subgraph(builder, definition, actual)))
         assert reason in use.reason
 
 
@@ -409,14 +410,14 @@ async def test_attentions_inputs_of_other_shapes_leave_the_call_to_its_body(on_n
 
 async def test_a_definition_is_called_many_times_and_within_others(context):
     def twice(builder, x):
-        return builder.subgraph(inner, {"input": builder.subgraph(inner, {"input": x})["y"]}, label="inner")["y"]
+        return subgraph(builder, inner, {"input": subgraph(builder, inner, {"input": x})["y"]}, label="inner")["y"]
 
     def draw(builder, x):
         nonlocal inner
         inner = defined(builder, lambda b, y: b.add(b.mul(y, y), b.constant(np.float32(0.5))), "square and a half")
         outer = defined(builder, twice, "twice")
-        first = builder.subgraph(outer, {"input": x}, label="first")["y"]
-        return builder.subgraph(outer, {"input": first}, label="second")["y"]
+        first = subgraph(builder, outer, {"input": x}, label="first")["y"]
+        return subgraph(builder, outer, {"input": first}, label="second")["y"]
 
     inner = None
     expected = X
@@ -428,10 +429,10 @@ async def test_a_definition_is_called_many_times_and_within_others(context):
 async def test_uses_of_nested_calls_come_behind(on_numpy):
     builder = MLGraphBuilder(on_numpy)
     inner = defined(builder, softmax, "softmax", config={"axis": 1})
-    outer = defined(builder, lambda b, x: b.neg(b.subgraph(inner, {"input": x}, label="in")["y"]), "negative")
+    outer = defined(builder, lambda b, x: b.neg(subgraph(b, inner, {"input": x}, label="in")["y"]), "negative")
     x = builder.input("x", data_type="float32", shape=X.shape)
-    graph = await builder.build(builder.subgraph(outer, {"input": x}, label="out"))
-    assert [(use.label, use.operators, use.operator) for use in graph.subgraphs] == [
+    graph = await builder.build(subgraph(builder, outer, {"input": x}, label="out"))
+    assert [(use.label, use.operators, use.operator) for use in uses_of(graph)] == [
         ("out", 6, None),
         ("in", 5, "softmax"),
     ]
@@ -443,15 +444,15 @@ async def test_uses_of_nested_calls_come_behind(on_numpy):
 async def test_a_body_of_calls_is_compared_with_their_operators(on_numpy):
     def draw(builder, x):
         ratios = defined(builder, lambda b, y: b.exp(y), "powers")
-        powers = builder.subgraph(
-            ratios, {"input": builder.sub(x, builder.reduce_max(x, axes=[1], keep_dimensions=True))}
+        powers = subgraph(
+            builder, ratios, {"input": builder.sub(x, builder.reduce_max(x, axes=[1], keep_dimensions=True))}
         )["y"]
         return builder.div(powers, builder.reduce_sum(powers, axes=[1], keep_dimensions=True))
 
     builder = MLGraphBuilder(on_numpy)
     x = builder.input("x", data_type="float32", shape=X.shape)
     definition = defined(builder, draw, "softmax", config={"axis": 1})
-    (use,) = (await builder.build(builder.subgraph(definition, {"input": x}))).subgraphs
+    (use,) = uses_of(await builder.build(subgraph(builder, definition, {"input": x})))
     assert use.operator == "softmax"
 
 
@@ -465,15 +466,15 @@ async def test_a_definition_says_what_it_is(on_numpy):
     assert [type(one) for one in definition.config["more"]["deep"]] == [float, bool, int]
     assert str(definition.inputs["input"]) == str(definition.outputs["y"]) == "float32 [2, 3]"
     assert repr(definition) == ("<MLSubgraph 'layerNormalization': 7 operators, inputs ['input'], outputs ['y']>")
-    with pytest.raises(TypeError, match=r"no public constructor; use MLGraphBuilder\.build_subgraph"):
-        webnn_py.MLSubgraph()
+    with pytest.raises(TypeError, match=r"no public constructor; use webnn_py\.extensions\.subgraph\.build_subgraph"):
+        MLSubgraph()
 
 
 async def test_formal_inputs_leave_their_names_to_others(on_numpy):
     builder = MLGraphBuilder(on_numpy)
     outer = builder.input("input", data_type="float32", shape=X.shape)
     definition = defined(builder, tanh)  # whose formal input is called so as well
-    graph = await builder.build({"y": builder.subgraph(definition, {"input": outer})["y"]})
+    graph = await builder.build({"y": subgraph(builder, definition, {"input": outer})["y"]})
     assert list(graph.input_descriptors) == ["input"]
     builder = MLGraphBuilder(on_numpy)
     one, other = (builder.input("x", data_type="float32", shape=X.shape) for _ in range(2))
@@ -486,14 +487,14 @@ async def test_constants_are_captured_and_constant_buffers_are_held(context):
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=X.shape)
     definition = defined(builder, lambda b, y: b.add(y, b.constant(buffer)), "add")
-    graph = await builder.build(builder.subgraph(definition, {"input": x}))
-    assert graph.subgraphs[0].reason == "an input is 'input'; it must be among ['a', 'b']"
+    graph = await builder.build(subgraph(builder, definition, {"input": x}))
+    assert uses_of(graph)[0].reason == "an input is 'input'; it must be among ['a', 'b']"
     buffer.destroy()
     np.testing.assert_allclose((await compute_graph(context, graph, {"x": X}))["y"], 2 * X)
     builder = MLGraphBuilder(context)
     gone = await context.create_constant_buffer(X, data_type="float32", shape=X.shape)
     x = builder.input("x", data_type="float32", shape=X.shape)
-    outputs = builder.subgraph(defined(builder, lambda b, y: b.add(y, b.constant(gone)), "f"), {"input": x})
+    outputs = subgraph(builder, defined(builder, lambda b, y: b.add(y, b.constant(gone)), "f"), {"input": x})
     gone.destroy()
     with pytest.raises(TypeError, match="destroyed"):
         await builder.build(outputs)
@@ -504,14 +505,14 @@ async def test_a_constant_buffer_in_a_body_is_not_compared(on_numpy):
     one = await on_numpy.create_constant_buffer(np.float32(1), data_type="float32", shape=[])
     x = builder.input("x", data_type="float32", shape=X.shape)
     definition = defined(builder, lambda b, y: b.mul(tanh(b, y), b.constant(one)), "tanh")
-    graph = await builder.build(builder.subgraph(definition, {"input": x}))
-    assert graph.subgraphs[0].reason.startswith("its body has a constant buffer, whose bytes are not compared")
+    graph = await builder.build(subgraph(builder, definition, {"input": x}))
+    assert uses_of(graph)[0].reason.startswith("its body has a constant buffer, whose bytes are not compared")
 
 
 async def test_pictures_checks_and_exports_have_its_operators(on_numpy, tmp_path):
     builder = MLGraphBuilder(on_numpy)
     x = builder.input("x", data_type="float32", shape=X.shape)
-    outputs = builder.subgraph(defined(builder, tanh, "tanh"), {"input": x}, label="squashed")
+    outputs = subgraph(builder, defined(builder, tanh, "tanh"), {"input": x}, label="squashed")
     assert "subgraph [squashed]" in str(picture(outputs))
     found = await check_finite(outputs, {"x": np.full_like(X, 1e3)})
     assert (found.operator, found.label) == ("exp", "squashed")
@@ -531,7 +532,7 @@ async def test_a_graph_with_a_call_is_saved_and_loaded(tmp_path, backend):
         graph = await built(context, Sizes(), "GQA")
         await saved.save("attention", graph)
         loaded = await saved.load(context, "attention")
-        assert loaded.subgraphs == ()
+        assert uses_of(loaded) == ()
         feeds = Sizes().feeds([2, 3])
         np.testing.assert_equal(*[await compute_graph(context, each, feeds) for each in (graph, loaded)])
 
@@ -540,45 +541,48 @@ async def test_a_graph_with_a_call_is_saved_and_loaded(tmp_path, backend):
 
 
 REFUSED = {
-    "no name": (lambda b, x, y: b.build_subgraph({"y": y}, name="", inputs={"x": x}), "name is empty"),
-    "no outputs": (lambda b, x, _y: b.build_subgraph({}, name="f", inputs={"x": x}), "outputs is empty"),
+    "no name": (lambda b, x, y: build_subgraph(b, {"y": y}, name="", inputs={"x": x}), "name is empty"),
+    "no outputs": (lambda b, x, _y: build_subgraph(b, {}, name="f", inputs={"x": x}), "outputs is empty"),
     "an input as output": (
-        lambda b, x, _y: b.build_subgraph({"y": x}, name="f", inputs={"x": x}),
+        lambda b, x, _y: build_subgraph(b, {"y": x}, name="f", inputs={"x": x}),
         r"outputs\['y'\] is an input; use identity\(\)",
     ),
     "an input left out": (
-        lambda b, _x, y: b.build_subgraph({"y": y}, name="f", inputs={}),
+        lambda b, _x, y: build_subgraph(b, {"y": y}, name="f", inputs={}),
         r"build_subgraph\(\): outputs depend on the input 'x', which is not among inputs \[\]",
     ),
     "an output as input": (
-        lambda b, _x, y: b.build_subgraph({"y": b.neg(y)}, name="f", inputs={"y": y}),
+        lambda b, _x, y: build_subgraph(b, {"y": b.neg(y)}, name="f", inputs={"y": y}),
         r"inputs\['y'\] is an operator's output; it must be what input\(\) returns",
     ),
     "one input twice": (
-        lambda b, x, y: b.build_subgraph({"y": y}, name="f", inputs={"x": x, "z": x}),
+        lambda b, x, y: build_subgraph(b, {"y": y}, name="f", inputs={"x": x, "z": x}),
         r"inputs\['z'\] is an input that has another name already",
     ),
     "an input of another definition": (
-        lambda b, x, y: [b.build_subgraph({"y": y}, name="f", inputs={"x": x}) for _ in range(2)],
+        lambda b, x, y: [build_subgraph(b, {"y": y}, name="f", inputs={"x": x}) for _ in range(2)],
         r"inputs\['x'\] belongs to the sub-graph 'f'; make another input",
     ),
     "a function in config": (
-        lambda b, x, y: b.build_subgraph({"y": y}, name="f", inputs={"x": x}, config={"g": [len]}),
+        lambda b, x, y: build_subgraph(b, {"y": y}, name="f", inputs={"x": x}, config={"g": [len]}),
         r"build_subgraph\(\): config\['g'\]\[0\] is .*; it must be a boolean, a number, a string, None",
     ),
     "config that is no mapping": (
-        lambda b, x, y: b.build_subgraph({"y": y}, name="f", inputs={"x": x}, config=[1]),
+        lambda b, x, y: build_subgraph(b, {"y": y}, name="f", inputs={"x": x}, config=[1]),
         r"config is \[1\]; it must be a mapping",
     ),
     "another operand": (
-        lambda b, x, _y: b.subgraph(defined(b, tanh), {"x": x}),
+        lambda b, x, _y: subgraph(b, defined(b, tanh), {"x": x}),
         r"subgraph\(\): operands are \['x'\]; those of 'f' are \['input'\]",
     ),
     "another shape": (
-        lambda b, x, _y: b.subgraph(defined(b, tanh, shape=[3]), {"input": x}, label="l"),
+        lambda b, x, _y: subgraph(b, defined(b, tanh, shape=[3]), {"input": x}, label="l"),
         r"subgraph\(\) \[l\]: operands\['input'\] is float32 \[2, 3\]; it must be float32 \[3\]",
     ),
-    "no definition": (lambda b, _x, _y: b.subgraph("f", {}), r"subgraph\(\): definition is 'f'; it must be an MLSubgr"),
+    "no definition": (
+        lambda b, _x, _y: subgraph(b, "f", {}),
+        r"subgraph\(\): definition is 'f'; it must be an MLSubgr",
+    ),
 }
 
 
@@ -596,8 +600,8 @@ async def test_a_formal_input_is_none_of_the_graphs(on_numpy):
     builder = MLGraphBuilder(on_numpy)
     x = builder.input("x", data_type="float32", shape=X.shape)
     y = builder.neg(x)
-    builder.build_subgraph({"y": y}, name="negative", inputs={"x": x})
-    words = r"\(\): outputs depend on the input 'x' of the sub-graph 'negative'; subgraph\(\) gives the outputs"
+    build_subgraph(builder, {"y": y}, name="negative", inputs={"x": x})
+    words = r"\(\): outputs depend on the input 'x' of the sub-graph 'negative'; subgraph\(\) returns the outputs"
     with pytest.raises(TypeError, match=f"picture{words}"):
         picture({"y": y})
     with pytest.raises(TypeError, match=f"build{words}"):
@@ -608,13 +612,13 @@ async def test_a_definition_belongs_to_its_builder(on_numpy):
     builder, other = MLGraphBuilder(on_numpy), MLGraphBuilder(on_numpy)
     definition = defined(builder, tanh)
     with pytest.raises(TypeError, match="belongs to another builder"):
-        other.subgraph(definition, {"input": other.input("x", data_type="float32", shape=X.shape)})
+        subgraph(other, definition, {"input": other.input("x", data_type="float32", shape=X.shape)})
     x = builder.input("x", data_type="float32", shape=X.shape)
     await builder.build({"y": builder.neg(x)})
     with pytest.raises(InvalidStateError, match="has built"):
-        builder.subgraph(definition, {"input": x})
+        subgraph(builder, definition, {"input": x})
     with pytest.raises(InvalidStateError, match="has built"):
-        builder.build_subgraph({"y": x}, name="f", inputs={})
+        build_subgraph(builder, {"y": x}, name="f", inputs={})
 
 
 async def test_definitions_that_double_each_other_are_bounded(on_numpy):
@@ -622,7 +626,7 @@ async def test_definitions_that_double_each_other_are_bounded(on_numpy):
     definition = defined(builder, lambda b, x: b.neg(x))
 
     def doubled(b, x):
-        return b.subgraph(definition, {"input": b.subgraph(definition, {"input": x})["y"]})["y"]
+        return subgraph(b, definition, {"input": subgraph(b, definition, {"input": x})["y"]})["y"]
 
     def many():
         nonlocal definition
@@ -632,7 +636,7 @@ async def test_definitions_that_double_each_other_are_bounded(on_numpy):
     with pytest.raises(TypeError, match=rf"stand for \d+ operators; they must be at most {MOST_OPERATORS}"):
         many()
     small = defined(builder, lambda b, x: b.neg(x))
-    assert list(builder.subgraph(small, {"input": builder.input("x", data_type="float32", shape=(2, 3))})) == ["y"]
+    assert list(subgraph(builder, small, {"input": builder.input("x", data_type="float32", shape=(2, 3))})) == ["y"]
 
 
 async def test_nothing_of_it_is_there_unless_it_is_asked_for():
@@ -640,20 +644,14 @@ async def test_nothing_of_it_is_there_unless_it_is_asked_for():
         context = await ml.create_context(backend="numpy")
         builder = MLGraphBuilder(context)
         x = builder.input("x", data_type="float32", shape=X.shape)
-        with pytest.raises(NotSupportedError, match=r'build_subgraph\(\): this is of a proposal that .*\{"subgraph"\}'):
-            builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})
-        with pytest.raises(NotSupportedError, match=r"subgraph\(\): this is of a proposal"):
-            builder.subgraph(None, {})
+        with pytest.raises(
+            NotSupportedError, match=r'build_subgraph\(\): this is of an extension that .*\{"subgraph"\}'
+        ):
+            build_subgraph(builder, {"y": builder.neg(x)}, name="f", inputs={"x": x})
+        with pytest.raises(NotSupportedError, match=r"subgraph\(\): this is of an extension"):
+            subgraph(builder, None, {})
         with pytest.raises(TypeError, match="another input of this builder has it"):
             builder.input("x", data_type="float32", shape=[1])
         graph = await builder.build({"y": builder.neg(x)})
-        with pytest.raises(NotSupportedError, match="subgraphs: this is of a proposal"):
-            graph.subgraphs  # noqa: B018 - it refuses
-
-
-async def test_no_browser_has_it(ml):
-    context = await ml.create_context(backend="numpy", browser="chromium-153-litert")
-    builder = MLGraphBuilder(context)
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    with pytest.raises(NotSupportedError, match=r"build_subgraph\(\): the context stands for a browser, and none has"):
-        builder.build_subgraph({"y": builder.neg(x)}, name="f", inputs={"x": x})
+        with pytest.raises(NotSupportedError, match=r"uses_of\(\): this is of an extension"):
+            uses_of(graph)

@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 
+from webnn_py.extensions.subgraph import build_subgraph
 from webnn_py.operators.cached_attention import by_positions
 
 INTEGERS = {"seqlens_k", "total_sequence_length"}
@@ -82,4 +83,4 @@ def define(builder, operands, config, name="GQA", draw=attention):
         each: builder.input(each, data_type=operand.data_type, shape=operand.shape)
         for each, operand in operands.items()
     }
-    return builder.build_subgraph(draw(builder, inputs, config), name=name, inputs=inputs, config=config)
+    return build_subgraph(builder, draw(builder, inputs, config), name=name, inputs=inputs, config=config)

@@ -5,8 +5,8 @@ import math
 from pathlib import Path
 from typing import NoReturn
 
-from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
+from webnn_py.extensions.browser_limits import NAMES as BROWSERS
 from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
 from webnn_py.message_text import visible
 

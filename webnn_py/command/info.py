@@ -11,7 +11,6 @@ import attrs
 import trio
 
 from webnn_py import pictures
-from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
 from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import CommandFailedError
@@ -21,6 +20,8 @@ from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.command.written_files import check_ending, written_whole
+from webnn_py.extensions.browser_limits import find
+from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.pictures import GraphPicture
 from webnn_py.rewriting.composites import spelled_out

@@ -7,12 +7,12 @@ from functools import cache
 from itertools import count
 from typing import Any, Final
 
-from webnn_py.browser_profiles import NAMES, BrowserProfile, find
 from webnn_py.command.failures import needed
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device import registry
 from webnn_py.device.backend import Capabilities
 from webnn_py.device.compiling.expansion import missing_primitives
+from webnn_py.extensions.browser_limits import NAMES, BrowserProfile, find
 from webnn_py.graph import Graph, Input
 from webnn_py.javascript import descriptions
 from webnn_py.operators.declaration import Operator, Parameter, spec_name_of

@@ -92,11 +92,12 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again after its release."""
 
-    __slots__ = ("captured", "compiled", "constants", "in_place", "label", "number")
+    __slots__ = ("captured", "compiled", "constants", "failure", "in_place", "label", "number")
 
     def __init__(self, label: str = "") -> None:
         self.label = label
         self.compiled: CompiledGraph | None = None
+        self.failure: Exception | None = None  # the reason why there is no compiled graph
         self.captured: list[Memory] = []
         self.in_place: Mapping[str, str] = {}  # the outputs that may be in the memory of an input: that input
         self.constants: Mapping[Storage, Memory] = {}  # of constant buffers, which may be destroyed before the graph
@@ -390,6 +391,8 @@ class Device:
             run = partial(_dispatch_timed, self.backend, self.watch_kernels())
         try:  # as in write()
             # spec: MLContext.dispatch 8.1.1
+            if handle.failure is not None:
+                raise handle.failure
             pending = run(handle.compiled, inputs, outputs)
         except Exception as error:  # noqa: BLE001 - a later read reports it
             self._fail(outputs.values(), "dispatch()", error, line)

@@ -14,7 +14,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
-from webnn_py.script.subgraphs import MLSubgraph
+from webnn_py.extensions.subgraph import MLSubgraph
 
 Check = Callable[[Any], bool]
 """Returns whether an argument, as it is decoded, has a type."""

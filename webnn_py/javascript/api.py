@@ -15,6 +15,7 @@ import numpy as np
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.errors import NotSupportedError
+from webnn_py.extensions.subgraph import build_subgraph, subgraph
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BufferSource
 from webnn_py.operators.declaration import Operator, spec_name_of
@@ -55,19 +56,12 @@ class API:
     """
 
     def __init__(
-        self,
-        ml: ML,
-        compatibility: Compatibility,
-        backend: str | None,
-        browser: str | None = None,
-        *,
-        saved: SavedGraphs | None = None,
+        self, ml: ML, compatibility: Compatibility, backend: str | None, *, saved: SavedGraphs | None = None
     ) -> None:
         self.ml = ml
         self._saved = saved
         self._mode = compatibility
         self._backend = backend
-        self._browser = browser
         self._names: weakref.WeakKeyDictionary[MLGraphBuilder, Names] = weakref.WeakKeyDictionary()
         self._graph_names: weakref.WeakKeyDictionary[MLGraph, Names] = weakref.WeakKeyDictionary()
         self._arrival_numbers = itertools.count()
@@ -121,7 +115,7 @@ class API:
         backend = self._backend
         if options.get("computePolicy", "default") != "default":
             given["compute_policy"], backend = options["computePolicy"], None
-        return self.ml.create_context(backend=backend, browser=self._browser, **given)
+        return self.ml.create_context(backend=backend, **given)
 
     def _list_graphs(self, context: MLContext) -> MLPromise[list[str]]:
         return self._graphs.keys(context)
@@ -299,13 +293,15 @@ class API:
 
 
 def _build_subgraph(builder: MLGraphBuilder, outputs: Mapping[str, MLOperand], options: Mapping[str, Any]) -> object:
-    return builder.build_subgraph(outputs, name=options["name"], inputs=options["inputs"], config=options.get("config"))
+    return build_subgraph(
+        builder, outputs, name=options["name"], inputs=options["inputs"], config=options.get("config")
+    )
 
 
 def _subgraph(
     builder: MLGraphBuilder, definition: Any, operands: Mapping[str, MLOperand], options: Mapping[str, Any]
 ) -> list[tuple[str, MLOperand]]:
-    return list(builder.subgraph(definition, operands, label=options["label"]).items())
+    return list(subgraph(builder, definition, operands, label=options["label"]).items())
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:

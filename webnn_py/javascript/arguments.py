@@ -5,14 +5,14 @@ import os
 from pathlib import Path
 from typing import Final
 
-from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
-from webnn_py.script.experiments import EXPERIMENTS
+from webnn_py.extensions.browser_limits import NAMES as BROWSERS
+from webnn_py.script.experiments import known
 from webnn_py.tracing.trace_file import check_trace_file
 
 BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWSERS)}"
 
-EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
+EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(known())}"
 
 CHECK_HELP: Final = {
     "text": "report redundant work and leaks on stderr",
@@ -85,7 +85,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     pack.add_argument("folder", type=_folder, metavar="FOLDER", help="folder to write the .tgz package to")
     for parser in (wpt, node):
         parser.add_argument(
-            "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
+            "--experimental", choices=known(), action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
         )
 
 

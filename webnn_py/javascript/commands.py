@@ -13,8 +13,9 @@ from typing import Any
 import trio
 
 import webnn_py
-from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError, leaves
+from webnn_py.extensions.browser_limits import NAMES, find
+from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker
 from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
 from webnn_py.javascript.node_files import PACKAGE, own_node

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from webnn_py.browser_profiles import BrowserProfile
+from webnn_py.extensions.browser_limits import BrowserProfile
 
 
 @attrs.frozen

@@ -11,8 +11,10 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.steps.subgraphs import SubgraphUse
 from webnn_py.errors import DestroyedBufferError, DOMException
+from webnn_py.extensions.compute_policy import effective
+from webnn_py.extensions.subgraph import MLSubgraph, uses_of
+from webnn_py.extensions.subgraph_calls import SubgraphUse
 from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
@@ -23,7 +25,6 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.records import MLContextLostInfo
-from webnn_py.script.subgraphs import MLSubgraph
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
@@ -215,9 +216,9 @@ def _attributes_of(graph: MLGraph) -> dict[str, Any]:
         "outputs": _descriptors(graph.output_descriptors),
     }
     if "compute-policy" in graph._context._experimental:
-        attributes["computePolicy"] = graph.compute_policy
+        attributes["computePolicy"] = effective(graph)
     if "subgraph" in graph._context._experimental:
-        attributes["subgraphs"] = [_use(use) for use in graph.subgraphs]
+        attributes["subgraphs"] = [_use(use) for use in uses_of(graph)]
     return attributes
 
 

@@ -15,9 +15,10 @@ from typing import Any, Final
 import attrs
 import trio
 
-from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
+from webnn_py.extensions.browser_limits import find
+from webnn_py.extensions.portability import PortabilityReport, judges
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API
@@ -25,7 +26,6 @@ from webnn_py.javascript.compatibility import WPT_2026, Compatibility, compatibi
 from webnn_py.javascript.node_files import own_node, own_path, own_source
 from webnn_py.javascript.proposals import with_graph_cache, with_proposals
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.context import MLContext
 from webnn_py.script.ml import open_ml
 from webnn_py.tracing.checks import Check, checking
@@ -117,12 +117,10 @@ async def hosted(program: NodeProgram, folder: Path) -> AsyncIterator[None]:
         "client": str(CLIENT),
         "webWorker": program.web_worker,
     }
-    opened = open_ml(experimental=program.experimental)
+    opened = open_ml(experimental=program.experimental, extensions=judges(program.browser, program.portability))
     async with opened as ml, traced_to(ml, program.trace), trio.open_nursery() as nursery:
-        if program.portability is not None:
-            ml._watching = BrowserRules(program.portability)
         saved = None if program.graph_cache is None else SavedGraphs(program.graph_cache)
-        api = API(ml, compatibility, program.backend, program.browser, saved=saved)
+        api = API(ml, compatibility, program.backend, saved=saved)
 
         def abandon(context: MLContext) -> None:
             with ExitStack() as stack:

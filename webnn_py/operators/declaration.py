@@ -239,7 +239,7 @@ class Operator(Generic[P, OutputT]):
         Raises:
             TypeError: an argument is missing, unknown, or of the wrong type; the text does not name the operator.
         """
-        given = self._gather(args, kwargs)
+        given = self.by_name(args, kwargs)
         values: dict[str, Any] = {}
         operands: dict[str, MLOperand | tuple[MLOperand, ...]] = {}
         for name, parameter in self.parameters.items():
@@ -255,8 +255,12 @@ class Operator(Generic[P, OutputT]):
         label = values.pop("label")
         return Arguments(values, operands, label)
 
-    def _gather(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
-        """Name the positional arguments; ``inspect`` words the refusals, being too slow for the rest."""
+    def by_name(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """Name the positional arguments of a call, without converting any.
+
+        Raises:
+            TypeError: an argument is missing or unknown; ``inspect`` words it, being too slow for the rest.
+        """
         given = dict(zip(self._positional, args, strict=False))
         given.update(kwargs)
         is_regular = len(given) == len(args) + len(kwargs)  # none is given twice, and there are not too many

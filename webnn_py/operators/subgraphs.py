@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.message_text import shown
 from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.limits import ANY, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
 
 LIMITS: Final[LimitsRow] = {"operands": limit(ANY), "captured": limit(ANY), "outputs": limit(ANY)}
 
@@ -38,7 +40,13 @@ def subgraph_call(
 
     Returns:
         The outputs of the body, in their order.
+
+    Raises:
+        Refused: an operand is not of the shape of its input.
     """
+    for given, (each, value) in zip(operands, body.inputs.items(), strict=True):
+        if given.shape != value.descriptor.shape:
+            refuse(f"the shape of {shown(each)}", list(given.shape), str(list(value.descriptor.shape)))
     return [value.descriptor for value in body.outputs.values()]
 
 

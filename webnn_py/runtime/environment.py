@@ -10,6 +10,7 @@ import numpy as np
 import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
+from webnn_py.device.registry import DeviceOptions
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import NotCopied
 from webnn_py.message_text import named_by
@@ -26,7 +27,7 @@ from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.argument_checks import label_of, refuse_progress
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
-from webnn_py.script.ml import ML, ContextOptions
+from webnn_py.script.ml import ML
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.tracing.checks import Check, check
 from webnn_py.tracing.traces import MOST_EVENTS, Trace, trace
@@ -41,7 +42,7 @@ OWN_OPTIONS: Final = ("preserve_device", "context", "graph_cache", "graph_cache_
 """The options of ``Environment()`` that are not those of ``create_context()``."""
 
 
-class EnvironmentOptions(ContextOptions, total=False):
+class EnvironmentOptions(DeviceOptions, total=False):
     """The options that ``Environment()`` hands on to ``create_context()``, for type checkers."""
 
     power_preference: MLPowerPreference

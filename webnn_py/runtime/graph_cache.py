@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def saved_graphs_of(opened: OpenContext) -> SavedGraphs | None:
-    """Return where sessions load and save graphs: nowhere under the rules of a browser, which see each build."""
-    return opened.owner.saved_graphs if opened.context._browser is None else None
+    """Return where sessions load and save graphs: nowhere where an extension must see each build."""
+    return None if any(each.sees_all for each in opened.context.extensions) else opened.owner.saved_graphs
 
 
 def graph_key(

@@ -12,7 +12,7 @@ from webnn_py.device.backend import Backend, HostArray, SavesCode, Storage, cons
 from webnn_py.device.compiling.four_bits import prepared
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.device.records.saved_code import SavedCode
-from webnn_py.device.steps.subgraphs import without_calls
+from webnn_py.extensions.subgraph_calls import without_calls
 from webnn_py.graph import Constant, Graph
 from webnn_py.in_flight import done
 from webnn_py.saved_graphs.nodes import from_saved, to_saved

@@ -18,7 +18,6 @@ from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import device_text, in_brackets, listed, named_by, shown
 from webnn_py.operators.idl import boolean, usv_string
-from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.interfaces import ContextInterface
 
@@ -79,10 +78,8 @@ def no_such_type(data_type: MLOperandDataType, capabilities: Capabilities) -> st
     return f"data type is {data_type}; this device has {', '.join(capabilities.data_types)}"
 
 
-def check_descriptor(
-    descriptor: MLBufferDescriptor, capabilities: Capabilities, browser: BrowserRules | None, *, constant: bool = False
-) -> None:
-    """Refuse a data type that the device lacks, what "check dimensions" refuses, and what the browser does."""
+def check_descriptor(descriptor: MLBufferDescriptor, capabilities: Capabilities) -> None:
+    """Refuse a data type that the device lacks, and what "check dimensions" refuses."""
     if descriptor.data_type in FOUR_BITS and descriptor.writable:
         raise TypeError(
             f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be writable"
@@ -92,10 +89,6 @@ def check_descriptor(
     problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)
     if problem is not None:
         raise TypeError(problem)
-    if browser is not None:
-        refusal = (browser.constant_tensor() if constant else None) or browser.tensor(descriptor)
-        if refusal is not None:
-            raise refusal
 
 
 def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[str, T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import Any, final, overload
 from weakref import ref
 
 import numpy as np
@@ -20,6 +20,7 @@ from webnn_py.descriptors import (
 )
 from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
+from webnn_py.extension import compile_step
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import NotCopied, forgotten_await
 from webnn_py.message_text import device_text, in_brackets, shown
@@ -33,15 +34,11 @@ from webnn_py.script.argument_checks import named, no_such_type, refuse_progress
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
-from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.timelines.device_timeline import Work
 from webnn_py.timelines.promise import MLPromise
-
-if TYPE_CHECKING:
-    from webnn_py.script.subgraphs import MLSubgraph, Subgraphs
 
 
 @final
@@ -80,11 +77,10 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         # spec: MLGraphBuilder.MLGraphBuilder 3
         self._context = context
         self._capabilities = context._capabilities
-        self._browser = context._browser
+        self._extensions = context._extensions
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
-        self._subgraphs = _subgraphs_for(context)
         self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------
@@ -110,21 +106,24 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             report_refusal(self._context, "input", error, label=_text(name))
             raise
 
-    def _input(self, name: str, data_type: object, shape: Any) -> MLOperand:
+    def _input(self, name: object, data_type: object, shape: Any) -> MLOperand:
+        for extension in self._extensions:
+            given = {"name": name, "data_type": data_type, "shape": shape}
+            name, data_type, shape = extension.arguments(self, "input", given).values()
         text = converted("input(): name", usv_string, name)
         descriptor = self._descriptor("input", data_type, shape)
         # spec: input 1
-        self._check_can_build("input")
+        self.check_can_build("input")
         # spec: input 2
         if not text:
             raise TypeError("input(): name is empty; it must not be")
         # spec: input 3
-        if text in self._input_names and self._subgraphs is None:
+        if text in self._input_names and not any(each.allows_equal_names for each in self._extensions):
             raise TypeError(f"input(): name is {shown(text)}; another input of this builder has it")
         # spec: input 4
         self._check_dimensions("input", descriptor)
         # spec: input 5-6
-        operand = self._operand(Input(descriptor, text), "input", text)
+        operand = self._leaf(Input(descriptor, text), "input", text)
         self._input_names.add(text)
         return operand
 
@@ -168,6 +167,9 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             raise
 
     def _constant(self, value: object, data_type: object, shape: Any) -> MLOperand:
+        for extension in self._extensions:
+            given = {"value": value, "data_type": data_type, "shape": shape}
+            value, data_type, shape = extension.arguments(self, "constant", given).values()
         if type(value) is MLBuffer:
             return self._constant_of_buffer(value, data_type, shape)
         if data_type is None or (shape is None and not issubclass(type(value), np.generic)):
@@ -185,7 +187,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def _constant_of_bytes(self, value: object, data_type: object, shape: Any) -> MLOperand:
         descriptor = self._descriptor("constant", data_type, shape)
         # spec: constant(descriptor, buffer) 1
-        self._check_can_build("constant")
+        self.check_can_build("constant")
         # spec: constant(descriptor, buffer) 2
         self._check_dimensions("constant", descriptor)
         try:
@@ -194,7 +196,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         except (TypeError, UnknownError) as error:
             raise type(error)(f"constant(): {error}") from error.__cause__
         # spec: constant(descriptor, buffer) 4-5
-        return self._operand(Constant(descriptor, copied), "constant")
+        return self._leaf(Constant(descriptor, copied), "constant")
 
     def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
         """Return a constant whose bytes are not copied, and which all graphs of the context keep once.
@@ -210,20 +212,20 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         if array.flags.writeable or not array.flags.c_contiguous or not array.dtype.isnative:
             raise ValueError("constant(): a shared array must be read-only, C-contiguous and in native byte order")
         descriptor = MLOperandDescriptor(data_type_of(array), array.shape)
-        self._check_can_build("constant")
+        self.check_can_build("constant")
         self._check_dimensions("constant", descriptor)
-        return self._operand(Constant(descriptor, array, key), "constant")
+        return self._leaf(Constant(descriptor, array, key), "constant")
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         number = converted("constant(): the value", ml_number, value)
         checked = self._descriptor("constant", data_type, ()).data_type
         # spec: constant(dataType, value) 1
-        self._check_can_build("constant")
+        self.check_can_build("constant")
         self._check_data_type("constant", checked)
         # spec: constant(dataType, value) 2
         data = np.array(cast_number(number, checked), checked)
         # spec: constant(dataType, value) 3-5
-        return self._operand(Constant(MLOperandDescriptor(checked, ()), data), "constant")
+        return self._leaf(Constant(MLOperandDescriptor(checked, ()), data), "constant")
 
     def _constant_of_buffer(self, buffer: MLBuffer, data_type: object, shape: Any) -> MLOperand:
         if data_type is not None or shape is not None:
@@ -237,13 +239,14 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         if not buffer.constant:
             raise TypeError(f"constant(): {buffer!r} is not constant; create_constant_buffer() makes constant ones")
         # spec: constant(tensor) 4
-        self._check_can_build("constant")
+        self.check_can_build("constant")
         descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
         # spec: constant(tensor) 5.2-5.3
         value = Constant(descriptor, buffer._storage)
-        self._constant_buffers[value] = buffer
         # spec: constant(tensor) 5-5.1, 6
-        return self._operand(value, "constant")
+        operand = self._leaf(value, "constant")
+        self._constant_buffers[self._values[operand]] = buffer
+        return operand
 
     # --- operators -------------------------------------------------------------------------------------------
 
@@ -275,11 +278,13 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = f"{operator.name}()"
         try:
+            if self._extensions:
+                args, kwargs = (), self._changed(operator, operator.by_name(args, kwargs))
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
         # spec: * can build
-        self._check_can_build(operator.name)
+        self.check_can_build(operator.name)
         try:
             # spec: * operand; validate operand 0
             values = of_operands(arguments.operands, self._values.__getitem__)
@@ -299,11 +304,47 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
         # spec: * node
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
-        self._drawn += 1
+        drawn = self.append_node(node)
         # spec: * result
-        if not operator.returns_sequence:
-            return self._operand(node.results[0], operator.name, arguments.label)
-        return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
+        return drawn if operator.returns_sequence else drawn[0]
+
+    def _changed(self, operator: Operator[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+        for extension in self._extensions:
+            given = extension.arguments(self, operator, given)
+        return given
+
+    def append_node(self, node: Node) -> list[MLOperand]:
+        """Add an operator whose arguments and outputs are right, for extensions. Not in the specification.
+
+        Args:
+            node: has operands of :meth:`value_of`.
+
+        Returns:
+            The new operands.
+        """
+        for extension in self._extensions:
+            node = extension.node(self, node)
+        self._drawn += 1
+        name, label = node.operator.name, node.label
+        if len(node.outputs) == 1 and not node.operator.returns_sequence:
+            return [self._operand(node.results[0], name, label)]
+        return [self._operand(value, f"{name}[{value.index}]", label) for value in node.results]
+
+    def value_of(self, operand: MLOperand) -> Value:
+        """Return the value of the graph that an operand stands for, for tools. Not in the specification.
+
+        Raises:
+            TypeError: it belongs to another builder.
+        """
+        try:
+            return self._values[operand]
+        except KeyError:
+            raise TypeError(f"{operand!r} belongs to another builder") from None
+
+    @property
+    def place(self) -> int:
+        """The place of the next operator in the order of drawing. Not in the specification."""
+        return self._drawn
 
     def _drawn_alike(
         self,
@@ -314,7 +355,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     ) -> dict[MLOperand, MLOperand]:
         """Draw operators again that were checked already, on other operands of the same descriptors.
 
-        For this package's own callers, who draw the same many times.
+        For this package's own callers, who draw the same many times; extensions do not see it.
 
         Args:
             drawn: the operators and their results, each after those whose results it takes.
@@ -325,7 +366,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         Returns:
             The new results by those that are wanted.
         """
-        self._check_can_build("draw")
+        self.check_can_build("draw")
         values: dict[Value, Value] = {self._values[before]: self._values[now] for before, now in operands.items()}
         new = values.get
         for node, before in drawn:
@@ -344,112 +385,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
                 value = values[self._values[operand]]
                 results[operand] = self._operand(value, operand._origin, label if isinstance(value, Output) else "")
         return results
-
-    # --- sub-graphs ------------------------------------------------------------------------------------------
-
-    def build_subgraph(
-        self,
-        outputs: Mapping[str, MLOperand],
-        *,
-        name: str,
-        inputs: Mapping[str, MLOperand],
-        config: Mapping[str, Any] | None = None,
-    ) -> MLSubgraph:
-        """Define a sub-graph: ``buildSubgraph()``. Not in the specification: a proposal.
-
-        The inputs are formal from now on: outputs of the graph must not depend on them, and other inputs may have their
-        names. The builder goes on.
-
-        Args:
-            outputs: what the body computes of the inputs and of constants, by name.
-            name: what it computes; a device that has an operator for the name may use that, if it computes the same.
-            inputs: inputs of this builder, by the names that calls bind operands to.
-            config: the choices by which the body was drawn, by name: booleans, numbers, strings, None, and lists and
-                mappings of these.
-
-        Returns:
-            The definition, for :meth:`subgraph`.
-
-        Raises:
-            TypeError: an argument is refused.
-            NotSupportedError: the proposal was not asked for, the context stands for a browser, or a dimension has a
-                name.
-            InvalidStateError: the builder has built, or the context is lost.
-        """
-        try:
-            return self._build_subgraph(outputs, name, inputs, config)
-        except Exception as error:
-            report_refusal(self._context, "build_subgraph", error, label=_text(name))
-            raise
-
-    def _build_subgraph(self, outputs: object, name: object, inputs: object, config: object) -> MLSubgraph:
-        from webnn_py.script.subgraphs import configuration  # noqa: PLC0415 - imported when it is used
-
-        subgraphs = self._asked_subgraphs("build_subgraph")
-        text = converted("build_subgraph(): name", usv_string, name)
-        if not text:
-            raise TypeError("build_subgraph(): name is empty; it must not be")
-        formal = named("build_subgraph(): inputs", MLOperand, "operands", inputs)
-        choices = converted("build_subgraph(): config", configuration, config)
-        reached = self._reached("build_subgraph", outputs)
-        values = self._bound("build_subgraph(): inputs", formal)
-        definition = subgraphs.define(text, choices, values, reached)
-        self._input_names -= {value.name for value in values.values() if isinstance(value, Input)}
-        return definition
-
-    def subgraph(
-        self, definition: MLSubgraph, operands: Mapping[str, MLOperand], *, label: str = ""
-    ) -> dict[str, MLOperand]:
-        """Call a sub-graph. Not in the specification: a proposal.
-
-        Args:
-            definition: one of this builder.
-            operands: what each formal input is bound to, by name: an operand of its data type and shape.
-            label: a name for the call, in messages and pictures.
-
-        Returns:
-            The outputs, by name.
-
-        Raises:
-            TypeError: an argument is refused.
-            NotSupportedError: the proposal was not asked for.
-            InvalidStateError: the builder has built, or the context is lost.
-        """
-        try:
-            return self._call_subgraph(definition, operands, label)
-        except Exception as error:
-            report_refusal(self._context, "subgraph", error, label=_text(label))
-            raise
-
-    def _call_subgraph(self, definition: object, operands: object, label: object) -> dict[str, MLOperand]:
-        from webnn_py.script.subgraphs import MLSubgraph  # noqa: PLC0415 - imported when it is used
-
-        subgraphs = self._asked_subgraphs("subgraph")
-        text = converted("subgraph(): label", usv_string, label)
-        where = f"subgraph(){in_brackets(text)}"
-        if type(definition) is not MLSubgraph:
-            raise TypeError(f"{where}: definition is {shown(definition)}; it must be an MLSubgraph")
-        given = named(f"{where}: operands", MLOperand, "operands", operands)
-        self._check_can_build("subgraph")
-        if definition not in subgraphs.definitions:
-            raise TypeError(f"{where}: {definition!r} belongs to another builder")
-        node = subgraphs.call(definition, self._bound(f"{where}: operands", given), text, self._drawn)
-        self._drawn += 1
-        results = zip(definition.outputs, node.results, strict=True)
-        return {name: self._operand(value, f"subgraph[{name}]", text) for name, value in results}
-
-    def _asked_subgraphs(self, method: str) -> Subgraphs:
-        otherwise = "draw the operators wherever they are needed"
-        check_asked(f"{method}()", self._context._ml._experimental, "subgraph", otherwise)
-        if self._subgraphs is None:
-            raise NotSupportedError(f"{method}(): the context stands for a browser, and none has it; {otherwise}")
-        return self._subgraphs
-
-    def _bound(self, what: str, operands: Mapping[str, MLOperand]) -> dict[str, Value]:
-        for name, operand in operands.items():
-            if operand not in self._values:
-                raise TypeError(f"{what}[{shown(name)}] belongs to another builder")
-        return {name: self._values[operand] for name, operand in operands.items()}
 
     # --- build -----------------------------------------------------------------------------------------------
 
@@ -483,37 +418,20 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             name = converted("build(): label", usv_string, label)
             keeps = converted("build(): keep_source", boolean, keep_source)
             graph = self.graph_of("build", outputs)
-        except (TypeError, InvalidStateError) as error:
+        except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected_promise(self._context, "build", error)
         # spec: build 16
         self._has_built = True
         self._forget()
-        try:
-            self._check_browser(graph)
-        except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
-            return rejected_promise(self._context, "build", error)
         # spec: build 11-13
         ml_graph = MLGraph._create(self._context, graph, name, keep_source=keeps)
-        device = self._context._device
         self._context._graphs.add(ml_graph)
         # spec: build 18.1.1
-        work: Work = partial(device.compile, graph, ml_graph._handle, progress)
-        if self._subgraphs is not None:
-            from webnn_py.device.steps.subgraphs import compile_called  # noqa: PLC0415 - imported when it is used
-
-            work = partial(compile_called, graph, ml_graph._handle, device, progress, ml_graph._subgraphs)
+        work: Work = partial(compile_step(ml_graph), graph, ml_graph._handle, progress)
         # spec: build 17-19
         return self._context._enqueue(
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
         )
-
-    def _check_browser(self, graph: Graph) -> None:
-        """Refuse a graph as the browser does that the context stands for, which may lose the context."""
-        error = None if self._browser is None else self._browser.graph(graph)
-        if isinstance(error, InvalidStateError):
-            self._context._lose(str(error))
-        if error is not None:
-            raise error
 
     @property
     def context(self) -> MLContext:
@@ -537,16 +455,24 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             InvalidStateError: the builder has built, or the context is lost.
         """
         self._context._trio_run.check(f"{method}()")
-        graph = self._reached(method, outputs)
-        self._check_subgraphs(graph, method)
+        graph = self.reached(method, outputs)
         self._check_constant_buffers(graph, method)
-        return graph
+        return self._checked(graph, method)
 
-    def _reached(self, method: str, outputs: object) -> Graph:
-        """Check outputs, and return the graph that computes them."""
+    def reached(self, method: str, outputs: object) -> Graph:
+        """Return the graph that computes some outputs, before extensions see it. Not in the specification.
+
+        Args:
+            method: the name of the caller, for messages.
+            outputs: as for :meth:`build`.
+
+        Raises:
+            TypeError: the outputs are refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
         checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)
         # spec: build 2
-        self._check_can_build(method)
+        self.check_can_build(method)
         # spec: build 3
         if not checked:
             raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
@@ -565,9 +491,10 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         # spec: build 5-9
         return Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
 
-    def _check_subgraphs(self, graph: Graph, method: str) -> None:
-        if self._subgraphs is not None:
-            self._subgraphs.check(method, graph)
+    def _checked(self, graph: Graph, method: str) -> Graph:
+        for extension in self._extensions:
+            graph = extension.graph(self, method, graph)
+        return graph
 
     def _check_constant_buffers(self, graph: Graph, method: str) -> None:
         nodes = graph.nodes if self._constant_buffers else ()
@@ -584,22 +511,27 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def _forget(self) -> None:
         self._values = {}
         self._constant_buffers = {}
-        if self._subgraphs is not None:
-            self._subgraphs.definitions.clear()
 
     # --- checks ----------------------------------------------------------------------------------------------
 
+    def _leaf(self, value: Input | Constant, origin: str, name: str = "") -> MLOperand:
+        for extension in self._extensions:
+            value = extension.leaf(self, value)
+        return self._operand(value, origin, name)
+
     def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
-        if self._browser is not None and (refusal := self._browser.value(value)) is not None:
-            raise refusal
         # spec: create an MLOperand 1-5
         operand = MLOperand._create(value.descriptor, origin, name)
         operand._builder = self._reference
         self._values[operand] = value
         return operand
 
-    def _check_can_build(self, method: str) -> None:
-        """The spec's "can not build"."""
+    def check_can_build(self, method: str) -> None:
+        """Refuse what the specification calls "can not build", for a method that messages name.
+
+        Raises:
+            InvalidStateError: the builder has built or is destroyed, or the context is lost.
+        """
         if self._has_built:
             raise InvalidStateError(f"{method}(): the builder has built its graph; make another builder")
         if self._destroyed:
@@ -668,15 +600,6 @@ def drawing_of(method: str, outputs: object) -> Graph:
     graph = builder_of(method, outputs).graph_of(method, outputs)
     refuse_proposals(method, graph.descriptors)
     return graph
-
-
-def _subgraphs_for(context: MLContext) -> Subgraphs | None:
-    """Return a new builder's sub-graphs; None where there are none: not asked for, or in no browser."""
-    if "subgraph" not in context._ml._experimental or context._browser is not None:
-        return None
-    from webnn_py.script.subgraphs import Subgraphs  # noqa: PLC0415 - imported when it is used
-
-    return Subgraphs()
 
 
 def _cannot_compile(_method: str, error: Exception) -> OperationError:

@@ -18,6 +18,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
 from webnn_py.device.device import Device, GraphHandle, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
+from webnn_py.extension import Extension, Variant
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.message_text import CONTEXT_DESTROYED, device_text, in_brackets, named_by, shortened, shown
 from webnn_py.observer import ObservedContext
@@ -26,9 +27,9 @@ from webnn_py.script.argument_checks import (
     check_buffer,
     check_descriptor,
     label_of,
+    named,
     unknown,
 )
-from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.buffer_source import check_target, host_copy
 from webnn_py.script.copy_region import checked_copy_region
@@ -75,7 +76,7 @@ class MLContext(Handle):
     _timeline: DeviceTimeline
     _run_by_readers: DeviceTimeline | None
     _trio_run: TrioRun
-    _browser: BrowserRules | None
+    _extensions: tuple[Extension, ...]
     _label: str
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
@@ -100,13 +101,13 @@ class MLContext(Handle):
         self = cls.__new__(cls)
         self._label = label
         self._ml = ml
-        self._observers, self._experimental = ml._observers, ml._experimental
+        self._observers, self._experimental, self._extensions = ml._observers, ml._experimental, ml._extensions
         self._capabilities = with_proposals(backend.capabilities, self._experimental)
         self._device = Device(backend)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing
         # spec: create a context 3.5
-        self._accelerated, self._browser = accelerated, None
+        self._accelerated = accelerated
         # spec: create a context 3.3
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
@@ -154,12 +155,25 @@ class MLContext(Handle):
         """The device, for tools and extensions. Not in the specification."""
         return self._device
 
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """Those of ``open_ml()``. Not in the specification."""
+        return self._extensions
+
+    @property
+    def power_preference(self) -> MLPowerPreference:
+        """The option that the context was created with. Not in the specification."""
+        return self._power_preference
+
     def op_support_limits(self) -> dict[str, Any]:
         """The data types and ranks that every operator accepts here (section "opSupportLimits()"); they are enforced.
 
         Returns a fresh plain structure: ``limits["conv2d"]["input"]["data_types"]``, ``…["rank_range"]["max"]``.
         """
-        return op_support_limits(self._capabilities, self._browser)
+        limits = op_support_limits(self._capabilities)
+        for extension in self._extensions:
+            limits = extension.limits(limits)
+        return limits
 
     def statistics(self) -> ContextStatistics:
         """Return counts of the buffers, bytes and queued operations, as they are now. Not in the specification."""
@@ -278,7 +292,7 @@ class MLContext(Handle):
             # spec: MLContext.createConstantTensor 3
             self._check_not_lost("create_constant_buffer")
             # spec: MLContext.createConstantTensor 4
-            self._check_descriptor(descriptor, constant=True)
+            self._check_descriptor(descriptor)
             # spec: MLContext.createConstantTensor 5-7
             copied = host_copy(data, descriptor)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
@@ -647,15 +661,27 @@ class MLContext(Handle):
         try:
             if type(graph) is not MLGraph:
                 raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-            given = storages_at_first_sight(self, graph, inputs, outputs) or storages_of(self, graph, inputs, outputs)
+            run = self._run_by_extensions(graph, inputs) if self._extensions else graph
+            given = storages_at_first_sight(self, graph, run, inputs, outputs) or storages_of(
+                self, graph, run, inputs, outputs
+            )
         except Exception as error:
             report_refusal(self, "dispatch", error, graph, inputs, outputs)
             raise
         read, written = given
         caller = _getframe(1)
-        work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
+        work = partial(self._device.dispatch, run.handle, read, written, (caller.f_code, caller.f_lasti))
         # spec: MLContext.dispatch 8
         self._timeline.enqueue(DeviceOperation("dispatch", work))
+
+    def _run_by_extensions(self, graph: MLGraph, inputs: Mapping[str, MLBuffer]) -> MLGraph | Variant:
+        """Return what a dispatch runs: the graph, or what an extension has in its place."""
+        if graph._context is not self or graph._destroyed:
+            return graph  # which is refused
+        buffers = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
+        descriptors = {name: buffer._descriptor for name, buffer in buffers.items()}
+        found = (extension.dispatch(graph, descriptors) for extension in self._extensions)
+        return next((variant for variant in found if variant is not None), graph)
 
     # --- operations with a promise ---------------------------------------------------------------------------
 
@@ -844,8 +870,10 @@ class MLContext(Handle):
         if self._lost_message is not None:
             raise self._lost_error(method)
 
-    def _check_descriptor(self, descriptor: MLBufferDescriptor, *, constant: bool = False) -> None:
-        check_descriptor(descriptor, self._capabilities, self._browser, constant=constant)
+    def _check_descriptor(self, descriptor: MLBufferDescriptor) -> None:
+        check_descriptor(descriptor, self._capabilities)
+        for extension in self._extensions:
+            extension.buffer(descriptor)
 
     def _described(self) -> str:
         lost = "" if self._lost_message is None else f", lost: {shortened(self._lost_message)}"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from webnn_py.device.backend import Storage
 from webnn_py.errors import InvalidStateError
+from webnn_py.extension import Variant
 from webnn_py.message_text import in_brackets
 from webnn_py.script.argument_checks import check_buffer, named, storages
 from webnn_py.script.buffer import MLBuffer
@@ -15,19 +16,30 @@ Storages = dict[str, Storage]
 
 
 def storages_at_first_sight(
-    context: ContextInterface, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+    context: ContextInterface,
+    graph: MLGraph,
+    run: MLGraph | Variant,
+    inputs: Mapping[str, MLBuffer],
+    outputs: Mapping[str, MLBuffer],
 ) -> tuple[Storages, Storages] | None:
     """Return the storages that a dispatch reads and writes, if it is plainly right; else None: see :func:`storages_of`.
 
     One pass without a call for each buffer: nearly all dispatches are of this kind.
+
+    Args:
+        context: the context.
+        graph: the graph that was given.
+        run: what runs in its place: itself, or a variant of an extension.
+        inputs: the buffers of the inputs.
+        outputs: those of the outputs.
     """
     if graph._context is not context or graph._destroyed:
         return None
     read: Storages = {}
     written: Storages = {}
     for given, descriptors, found in (
-        (inputs, graph.input_descriptors, read),
-        (outputs, graph.output_descriptors, written),
+        (inputs, run.input_descriptors, read),
+        (outputs, run.output_descriptors, written),
     ):
         if type(given) is not dict or len(given) != len(descriptors):
             return None
@@ -41,17 +53,21 @@ def storages_at_first_sight(
                 return None
             found[name] = buffer._storage
     is_each_one_distinct = len({*read.values(), *written.values()}) == len(read) + len(written)
-    return (read, written) if is_each_one_distinct or _are_apart(graph, read, written) else None
+    return (read, written) if is_each_one_distinct or _are_apart(run, read, written) else None
 
 
-def _are_apart(graph: MLGraph, inputs: Mapping[str, object], outputs: Mapping[str, object]) -> bool:
+def _are_apart(run: MLGraph | Variant, inputs: Mapping[str, object], outputs: Mapping[str, object]) -> bool:
     """Return whether nothing is given twice, but for the inputs that the graph updates in their place."""
-    shared = sum(name in outputs and outputs[name] is inputs.get(of) for name, of in graph.in_place.items())
+    shared = sum(name in outputs and outputs[name] is inputs.get(of) for name, of in run.handle.in_place.items())
     return len({*inputs.values(), *outputs.values()}) + shared == len(inputs) + len(outputs)
 
 
 def storages_of(
-    context: ContextInterface, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+    context: ContextInterface,
+    graph: MLGraph,
+    run: MLGraph | Variant,
+    inputs: Mapping[str, MLBuffer],
+    outputs: Mapping[str, MLBuffer],
 ) -> tuple[Storages, Storages]:
     """Return the storages that a dispatch reads and writes; checks any mappings in the order of the specification.
 
@@ -70,12 +86,12 @@ def storages_of(
         why = "destroy() was called on it" if context._lost_message is None else context._loss_text
         raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
     # spec: MLContext.dispatch 3-4
-    if not _are_apart(graph, named_inputs, named_outputs):
+    if not _are_apart(run, named_inputs, named_outputs):
         raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
     # spec: MLContext.dispatch 5
     for buffer in (*named_inputs.values(), *named_outputs.values()):
         check_buffer(context, "dispatch", buffer)
     # spec: MLContext.dispatch 6
-    read = storages("inputs", named_inputs, graph.input_descriptors)
+    read = storages("inputs", named_inputs, run.input_descriptors)
     # spec: MLContext.dispatch 7
-    return read, storages("outputs", named_outputs, graph.output_descriptors)
+    return read, storages("outputs", named_outputs, run.output_descriptors)

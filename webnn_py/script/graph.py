@@ -16,13 +16,11 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
 from webnn_py.message_text import named_by, shortened
-from webnn_py.script.experiments import check_asked
 from webnn_py.script.interfaces import ContextInterface
 from webnn_py.script.observers import HasHandle
 
 if TYPE_CHECKING:
-    from webnn_py.device.steps.subgraphs import SubgraphUse
-    from webnn_py.script.compute_policy import MLComputePolicy
+    from webnn_py.extension import Attachment
 
 
 Descriptors = Mapping[str, MLOperandDescriptor]
@@ -42,6 +40,7 @@ class MLGraph(Handle, HasHandle):
         operator_count: the number of operators that it was built of. Not in the specification.
         source: the graph as it was built, with its constants, if ``build()`` was asked to keep it; else None. Not in
             the specification.
+        attached: what extensions keep for the graph until it is destroyed. Not in the specification.
     """
 
     _made_by = "MLGraphBuilder.build()"
@@ -51,7 +50,7 @@ class MLGraph(Handle, HasHandle):
         "_context",
         "_destroyed",
         "_handle",
-        "_subgraphs",
+        "attached",
         "input_descriptors",
         "operator_count",
         "output_descriptors",
@@ -60,7 +59,7 @@ class MLGraph(Handle, HasHandle):
     _context: ContextInterface
     _destroyed: bool
     _handle: GraphHandle
-    _subgraphs: list[SubgraphUse]
+    attached: list[Attachment]
     input_descriptors: Descriptors
     output_descriptors: Descriptors
     operator_count: int
@@ -84,7 +83,7 @@ class MLGraph(Handle, HasHandle):
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
-        self._subgraphs = []
+        self.attached = []
         self._handle = GraphHandle(label)
         self.source = None
         return self
@@ -133,32 +132,6 @@ class MLGraph(Handle, HasHandle):
     def _device_handle(self) -> GraphHandle:
         return self._handle
 
-    @property
-    def compute_policy(self) -> MLComputePolicy:
-        """The policy by which the graph really runs; "fallback" on a processor. Not in the specification: a proposal.
-
-        Raises:
-            NotSupportedError: the proposal was not asked for.
-        """
-        from webnn_py.script.compute_policy import effective  # noqa: PLC0415 - imported when it is used
-
-        context = self._context
-        otherwise = "context.backend says what computes its graphs"
-        check_asked("compute_policy", context._experimental, "compute-policy", otherwise)
-        return effective(context._power_preference, context.backend.device_types)
-
-    @property
-    def subgraphs(self) -> tuple[SubgraphUse, ...]:
-        """How each call of a sub-graph is computed: by an operator or its body. Not in the specification: a proposal.
-
-        Calls within bodies that are drawn follow. A graph that was loaded has none.
-
-        Raises:
-            NotSupportedError: the proposal was not asked for.
-        """
-        check_asked("subgraphs", self._context._experimental, "subgraph", "describe() has the operators")
-        return tuple(self._subgraphs)
-
     @enable_ki_protection
     def destroy(self) -> None:
         """Enqueue the release of the graph's memory (section "destroy()"); dispatches in flight finish first.
@@ -176,14 +149,20 @@ class MLGraph(Handle, HasHandle):
             self._destroyed = True
             self._context._graphs.discard(self)
             # spec: MLGraph.destroy 3
-            self._context._releases.release(self._handle)
+            for handle in self._handles():
+                self._context._releases.release(handle)
+            self.attached = []
+
+    def _handles(self) -> list[GraphHandle]:
+        return [self._handle, *(handle for each in self.attached for handle in each.handles())]
 
     # --- the end -----------------------------------------------------------------------------------------------
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
             self._context._graphs.discard(self)
-            self._context._releases.release_from_any_thread(self._handle)
+            for handle in self._handles():
+                self._context._releases.release_from_any_thread(handle)
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 

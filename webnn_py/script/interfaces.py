@@ -6,12 +6,11 @@ With them a buffer or a graph does not import the module of the class that makes
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.device import Device
 from webnn_py.observer import ObservedContext
-from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.observers import Observers
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.release_queue import ReleaseQueue
@@ -20,6 +19,10 @@ from webnn_py.timelines.device_timeline import DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.trio_run import TrioRun
+
+if TYPE_CHECKING:
+    from webnn_py.extension import Extension
+
 
 T = TypeVar("T")
 
@@ -40,6 +43,7 @@ class MLInterface(CallReceiver, Protocol):
 
     script_timeline: ScriptTimeline
     _experimental: frozenset[str]
+    _extensions: tuple[Extension, ...]
 
     def _check_allowed(self, method: str) -> None: ...
 
@@ -54,6 +58,14 @@ class ContextInterface(CallReceiver, Protocol):
     @property
     def device(self) -> Device:
         """The device, for tools and extensions."""
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """Those of ``open_ml()``."""
+
+    @property
+    def power_preference(self) -> MLPowerPreference:
+        """The option that the context was created with."""
 
     def enqueue(  # noqa: PLR0913 - an operation's
         self,
@@ -76,7 +88,6 @@ class ContextInterface(CallReceiver, Protocol):
     _buffers: OrderedWeakSet[Any]
     _graphs: OrderedWeakSet[Any]
     _releases: ReleaseQueue
-    _browser: BrowserRules | None
     _lost_message: str | None
 
     @property

@@ -13,7 +13,6 @@ from webnn_py.operators.limits import DataTypes, RankRange
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import Refused, refuse
-from webnn_py.script.browser_rules import BrowserRules
 
 QUANTIZED_ROWS: Final = {
     ("dequantize_linear", "input"),
@@ -140,7 +139,7 @@ def check_outputs(
             refuse(f"the rank of the output {list(descriptor.shape)}", descriptor.rank, str(row.ranks))
 
 
-def op_support_limits(capabilities: Capabilities, browser: BrowserRules | None = None) -> dict[str, Any]:
+def op_support_limits(capabilities: Capabilities) -> dict[str, Any]:
     """Return the spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
     everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
     packed_too = attrs.evolve(everywhere, data_types=capabilities.data_types + capabilities.packed)
@@ -154,6 +153,4 @@ def op_support_limits(capabilities: Capabilities, browser: BrowserRules | None =
     for name, operator in OPERATORS.items():
         rows = limits_of(operator, capabilities)
         limits[name] = {operand: row.as_plain() for operand, row in rows.items()}
-    if browser is not None and browser.enforced is not None:
-        return browser.enforced.narrowed(limits)
     return limits

@@ -17,13 +17,14 @@ from webnn_py.device import registry
 from webnn_py.device.backend import Backend
 from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
+from webnn_py.extension import Extension
 from webnn_py.handle import Handle
 from webnn_py.message_text import device_text, shown, words_of
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.script.argument_checks import label_of
-from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.context import MLContext
-from webnn_py.script.experiments import check_asked, experiments
+from webnn_py.script.experiments import experiments
+from webnn_py.script.experiments import extensions as all_extensions
 from webnn_py.script.observers import Observers
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.refused_calls import rejected_promise
@@ -32,20 +33,11 @@ from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.trio_run import check_in_trio
 from webnn_py.unreported_errors import calling_line
 
-if TYPE_CHECKING:
-    from webnn_py.script.compute_policy import MLComputePolicy
-
-OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
+OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "label")
 """The options of ``create_context()`` that are no device's."""
 
 Policy = Callable[[], bool]
 """Says whether the API may be used; asked by ``create_context()`` and ``MLGraphBuilder()``."""
-
-
-class ContextOptions(registry.DeviceOptions, total=False):
-    """Keywords of ``create_context()`` for devices and proposals, for type checkers."""
-
-    compute_policy: MLComputePolicy
 
 
 @final
@@ -59,13 +51,18 @@ class ML(Handle):
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
     _observers: Observers
 
-    def _begin(self, nursery: trio.Nursery, policy: Policy, experimental: frozenset[str]) -> Self:
+    def _begin(
+        self,
+        nursery: trio.Nursery,
+        policy: Policy,
+        experimental: frozenset[str],
+        extensions: tuple[Extension, ...],
+    ) -> Self:
         self._nursery = nursery
         self._policy = policy
-        self._experimental = experimental
+        self._experimental, self._extensions = experimental, extensions
         self._contexts: dict[MLContext, None] = {}
         self._closed = False
-        self._watching: BrowserRules | None = None
         self._opening = 0
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
@@ -87,9 +84,8 @@ class ML(Handle):
         accelerated: bool = True,
         backend: str | None = None,
         max_queued_bytes: int | None = None,
-        browser: str | None = None,
         label: str = "",
-        **options: Unpack[ContextOptions],
+        **options: Unpack[registry.DeviceOptions],
     ) -> MLPromise[MLContext]: ...
     @overload
     def create_context(
@@ -99,19 +95,17 @@ class ML(Handle):
         accelerated: bool = True,
         backend: str,
         max_queued_bytes: int | None = None,
-        browser: str | None = None,
         label: str = "",
         **options: Any,
     ) -> MLPromise[MLContext]: ...
     @enable_ki_protection
-    def create_context(  # noqa: PLR0913 - those of all devices
+    def create_context(
         self,
         *,
         power_preference: MLPowerPreference = "default",
         accelerated: bool = True,
         backend: str | None = None,
         max_queued_bytes: int | None = None,
-        browser: str | None = None,
         label: str = "",
         **options: Any,
     ) -> MLPromise[MLContext]:
@@ -124,8 +118,6 @@ class ML(Handle):
                 another package registers. None to choose: a GPU where there is one that is no software, otherwise
                 onnxruntime where the extra of that name is installed, otherwise numpy. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
-            browser: a browser profile, by name: ``"chromium-153-litert"``. The context reports that browser's limits
-                and accepts what it accepts; results stay the same. Not in the specification.
             label: a name for the context in messages and traces. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
@@ -159,7 +151,6 @@ class ML(Handle):
             "accelerated": accelerated,
             "backend": backend,
             "max_queued_bytes": max_queued_bytes,
-            "browser": browser,
             "label": label,
         }
         try:
@@ -193,35 +184,27 @@ class ML(Handle):
             TypeError: one is unknown, or is not what it must be.
             NotSupportedError: the device's record cannot be loaded.
         """
+        asked = {**asked, **options}
+        for extension in self._extensions:
+            extension.options(asked)
+        options = {name: value for name, value in asked.items() if name not in OWN_OPTIONS}
         preference = asked.get("power_preference", "default")
         # spec: create a context 2-2.2, 3, 3.3-3.4
         preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), preference)
         # spec: create a context 2.3, 3.5-3.6
         accelerated = converted("accelerated", boolean, asked.get("accelerated", True))
-        options = dict(options)
-        if (policy := options.pop("compute_policy", None)) is not None:
-            from webnn_py.script.compute_policy import hints_of  # noqa: PLC0415 - imported when it is used
-
-            otherwise = "power_preference and accelerated are the specification's"
-            check_asked("compute_policy", self._experimental, "compute-policy", otherwise)
-            preference, accelerated = hints_of(policy, asked)
-        backend, most_bytes, browser = map(asked.get, ("backend", "max_queued_bytes", "browser"))
+        backend, most_bytes = map(asked.get, ("backend", "max_queued_bytes"))
         of_context: dict[str, Any] = {
             "power_preference": preference,
             "accelerated": accelerated,
             "max_queued_bytes": None
             if most_bytes is None
             else converted("max_queued_bytes", unsigned_long, most_bytes),
-            "browser": self._browser_rules(browser),
             "label": label_of(asked.get("label", "")),
         }
         request = OpenRequest(preference, accelerated)
         given = {name: value for name, value in options.items() if value is not None}
         return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
-
-    def _browser_rules(self, browser: object) -> BrowserRules | None:
-        """Return the rules of a context's browser, or those that only report; None for neither."""
-        return self._watching if browser is None else converted("browser", browser_profile, browser)
 
     def _check_options(self, options: Mapping[str, object], others: Collection[str]) -> None:
         """Check all options together, for a context that is created later."""
@@ -278,10 +261,8 @@ class ML(Handle):
             left = InvalidStateError("create_context(): the open_ml() block has been left")
             promise._reject(left, is_reported=True)
             return promise
-        browser = options.pop("browser", None)
         # spec: create a context 1, 5
         context = MLContext._create(self, backend, **options)
-        context._browser = browser
         self._contexts[context] = None
         self._nursery.start_soon(self._run_context, context)
         # spec: ML.createContext(options) 5.2; ML.createContext(gpuDevice) 5.2; queue an ML task 0
@@ -346,8 +327,9 @@ class open_ml:  # noqa: N801 - used like a function
 
     Args:
         policy: says whether the API may be used; by default it may. One that raises denies it.
-        experimental: proposals to be tried, by name: ``"compute-policy"``, ``"int4"``, ``"subgraph"`` and
-            ``"webgpu-interop"``. Not in the specification; see the pages on proposals.
+        experimental: proposals to be tried, by name; most are extensions, which need not be given then. Not in the
+            specification; see the pages on proposals.
+        extensions: extensions for all contexts of the block. Not in the specification.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.
@@ -358,11 +340,15 @@ class open_ml:  # noqa: N801 - used like a function
         *,
         policy: Policy = lambda: True,
         experimental: Collection[str] = (),
+        extensions: Collection[Extension] = (),
     ) -> None:
         if not callable(policy):
             raise TypeError(f"open_ml(): policy is {shown(policy)}; it must be a function of no arguments")
         self._policy = policy
         self._experimental = converted("open_ml(): experimental", experiments, experimental)
+        self._extensions = converted(
+            "open_ml(): extensions", lambda given: all_extensions(given, self._experimental), extensions
+        )
         self._entered = False
 
     @enable_ki_protection
@@ -373,7 +359,7 @@ class open_ml:  # noqa: N801 - used like a function
         self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
-        self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._experimental)
+        self._ml = ML.__new__(ML)._begin(nursery, self._policy, self._experimental, self._extensions)
         for called in on_opened:
             called(self._ml)
         return self._ml

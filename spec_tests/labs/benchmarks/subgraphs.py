@@ -17,6 +17,7 @@ import trio
 import webnn_py
 from spec_tests.labs.benchmarks.measure import head, parser, row
 from spec_tests.support.grouped_attention import Sizes, define
+from webnn_py.extensions.subgraph import subgraph, uses_of
 
 NAMES = {"GQA": "whole", "attention of mine": "as drawn"}
 
@@ -42,7 +43,7 @@ async def built(context, sizes, layers, name):
             each: builder.input(f"{each}{layer}", data_type=sizes.data_type, shape=shape)
             for each in ("past_key", "past_value")
         }
-        drawn = builder.subgraph(definition, {**operands, **pasts, "query": query}, label=f"layer {layer}")
+        drawn = subgraph(builder, definition, {**operands, **pasts, "query": query}, label=f"layer {layer}")
         outputs |= {f"{each}{layer}": drawn[each] for each in ("present_key", "present_value")}
         query = drawn["output"]
     began = process_time()
@@ -85,10 +86,10 @@ async def compared(context, sizes, layers, begins, runs):
                 processor[name].append(process_time() - began[1])
     rows = []
     for name, item in contenders.items():
-        counts = sum(1 if use.operator else use.operators for use in item.graph.subgraphs)
+        counts = sum(1 if use.operator else use.operators for use in uses_of(item.graph))
         rows.append(
             (
-                NAMES[name] if any(use.operator for use in item.graph.subgraphs) else "as drawn",
+                NAMES[name] if any(use.operator for use in uses_of(item.graph)) else "as drawn",
                 counts,
                 kernels_of(item.graph),
                 f"{item.build_seconds * 1e3:.0f}",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from spec_tests.labs.differential import comparison, kinds, players
 from spec_tests.support.backends import BACKENDS
-from webnn_py.browser_profiles import NAMES, find
+from webnn_py.extensions.browser_limits import NAMES, find
 
 MOST_TOLD = 20
 

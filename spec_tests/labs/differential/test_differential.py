@@ -9,7 +9,7 @@ import pytest
 from spec_tests.labs.differential import comparison, kinds, players, verdicts
 from spec_tests.labs.differential.program import Program, Step, number_text
 from spec_tests.support.random_graphs.bounds import Known
-from webnn_py.browser_profiles import NAMES, find
+from webnn_py.extensions.browser_limits import NAMES, find
 
 SEED = 5
 FEW = 20

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from spec_tests.labs.differential import graphs, players
-from webnn_py.browser_profiles import NAMES, find
+from webnn_py.extensions.browser_limits import NAMES, find
 
 WANTED = 0.99
 

@@ -170,7 +170,7 @@ def flops_are_counted_twice(flops, node):
     return 2 * flops(node)
 
 
-@FAULTS.at("webnn_py.browser_profiles.rules._strides_beyond_sizes", "spec_tests/browser_profiles")
+@FAULTS.at("webnn_py.extensions.browser_rules._strides_beyond_sizes", "spec_tests/browser_profiles")
 def browser_refuses_a_stride_as_long_as_a_slice(strides, node):
     pairs = zip(node.options["strides"] or (), node.options["sizes"], strict=False)
     return any(stride >= size for stride, size in pairs)

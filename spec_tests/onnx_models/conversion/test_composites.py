@@ -8,8 +8,9 @@ from onnx import helper
 from spec_tests.onnx_models.single_node import make_model
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.checking import check_finite
+from webnn_py.extensions.browser_limits import find
+from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError, save
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.decompositions import DECOMPOSITIONS
@@ -17,7 +18,6 @@ from webnn_py.operators.registry import OPERATORS
 from webnn_py.pictures import picture
 from webnn_py.rewriting.composites import spelled_out
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.builder import drawing_of
 from webnn_py.web_export import save_js
 
@@ -196,8 +196,9 @@ async def test_a_composite_of_constants_is_known_while_building(ml):
     assert outputs["scales"].shape == (1,)
 
 
-async def test_reports_for_browsers_name_operators_that_browsers_have(ml):
-    ml._watching = BrowserRules(PortabilityReport([find("chromium-153-litert")]))
-    context = await ml.create_context(backend="onnxruntime")
-    assert NAME not in operators(*drawn(context, network()))
+async def test_reports_for_browsers_name_operators_that_browsers_have():
+    report = PortabilityReport([find("chromium-153-litert")])
+    async with open_ml(extensions=[report]) as ml:
+        context = await ml.create_context(backend="onnxruntime")
+        assert NAME not in operators(*drawn(context, network()))
     assert "dynamicQuantizeLstm" not in "\n".join(ml._watching._report.lines())

@@ -124,12 +124,13 @@ class ConversionContext(Builder):
         self.drawn: list[Node] = []
         self.is_repeatable = True
 
-    def _append(self, operator: Operator[..., Any], args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+    def append(self, operator: Operator[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Add an operator, as the builder does, with the node's label."""
         if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
             self.is_repeatable = False
             return made
         try:
-            made = self._builder._append(operator, args, {**kwargs, "label": self.label})
+            made = self._builder.append(operator, *args, **{**kwargs, "label": self.label})
         except TypeError as error:
             raise Refused(str(error)) from error
         value: Any = self._builder._values[made[0] if isinstance(made, list) else made]
@@ -150,13 +151,15 @@ class ConversionContext(Builder):
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
         """Add an operator of one output that is given as a value."""
-        result: MLOperand = self._append(operator, args, options)
+        result: MLOperand = self.append(operator, *args, **options)
         return result
 
     def draws_whole(self, composite: Operator[..., Any]) -> bool:
         """Return whether a composite is one node: the device takes it, and alone decides."""
         builder = self._builder
-        return builder._browser is None and composite in builder._capabilities.composites
+        return not any(each.sees_all for each in builder.context.extensions) and (
+            composite in builder._capabilities.composites
+        )
 
     def composite(
         self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
@@ -171,7 +174,7 @@ class ConversionContext(Builder):
         if self.draws_whole(composite):
             try:
                 given = {name: self.operand(value) for name, value in operands.items()}
-                return cast("list[MLOperand]", self._append(composite, (), {**given, **options}))
+                return cast("list[MLOperand]", self.append(composite, **{**given, **options}))
             except Refused:
                 pass  # its operators may take what it does not, or say what they refuse
         drawn = COMPOSITES[composite.name].decomposition(self, **operands, **options)

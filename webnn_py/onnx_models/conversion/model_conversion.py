@@ -110,7 +110,7 @@ class ModelConversion:
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
         # Browsers' rules look at each operator.
-        self._repetition = Repetition(builder) if builder._browser is None else None
+        self._repetition = None if any(each.sees_all for each in builder.context.extensions) else Repetition(builder)
         self.done = 0
         self.total = 0
 

@@ -237,7 +237,7 @@ class _SortedBody:
             raise Refused("the device runs the steps faster")
         operands = [*states.values()], scanned, [builder._operand(value, "loop") for value in outer]
         directions = [*ways, *[0] * (len(made) - len(states))]
-        results = iter(context._append(LOOP, operands, {"step": step, "steps": count, "directions": directions}))
+        results = iter(context.append(LOOP, *operands, step=step, steps=count, directions=directions))
         last = {**self.states, **values}
         return [
             *[last[name] if name in static else next(results) for name in self.states],

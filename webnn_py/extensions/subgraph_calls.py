@@ -19,13 +19,14 @@ from webnn_py.device.backend import Capabilities, OnProgress
 from webnn_py.device.compiling.expansion import limits_in
 from webnn_py.device.compiling.shared_constants import Identity, digest
 from webnn_py.device.device import Device, GraphHandle
+from webnn_py.extension import Compile
+from webnn_py.extensions.named_subgraphs import NamedOperator, named_operator
 from webnn_py.graph import ContentKey, Graph, Node, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Arguments, Operator, of_operands
 from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.operators.named_subgraphs import NamedOperator, named_operator
 from webnn_py.operators.rules import Refused
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 from webnn_py.rewriting.builder import RewriteBuilder
@@ -46,8 +47,6 @@ class SubgraphUse:
         reason: why the operators of the body do; "" if they do not.
     """
 
-    __module__ = "webnn_py"  # where it is public
-
     name: str
     label: str
     operators: int
@@ -55,34 +54,46 @@ class SubgraphUse:
     reason: str
 
 
-def compile_called(
-    graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
+def compile_called(  # noqa: PLR0913, PLR0917 - a step's, and what it needs beyond
+    device: Device,
+    step: Compile,
+    uses: list[SubgraphUse],
+    graph: Graph,
+    handle: GraphHandle,
+    progress: OnProgress | None,
 ) -> Awaitable[None] | None:
     """Compile a graph that may have calls of sub-graphs, and put it into ``handle``.
 
     Args:
+        device: the device.
+        step: compiles the graph without calls.
+        uses: a list to which the calls are added; those within bodies follow.
         graph: the graph.
         handle: what takes the compiled graph.
-        device: the device.
         progress: as for :meth:`Device.compile`.
-        uses: an empty list, to which the calls are added; those within bodies follow.
 
     Raises:
         NotComputableError: the graph has a node that no device computes.
     """
     if not _has_calls(graph):
-        return device.compile(graph, handle, progress)
-    return _replace_and_compile(graph, handle, device, progress, uses)
+        return step(graph, handle, progress)
+    uses.clear()
+    return _replace_and_compile(device, step, uses, graph, handle, progress)
 
 
 def _has_calls(graph: Graph) -> bool:
     return any(node.operator is SUBGRAPH_CALL for node in graph.nodes)
 
 
-async def _replace_and_compile(
-    graph: Graph, handle: GraphHandle, device: Device, progress: OnProgress | None, uses: list[SubgraphUse]
+async def _replace_and_compile(  # noqa: PLR0913, PLR0917 - as above
+    device: Device,
+    step: Compile,
+    uses: list[SubgraphUse],
+    graph: Graph,
+    handle: GraphHandle,
+    progress: OnProgress | None,
 ) -> None:
-    await done(device.compile(await without_calls(graph, device, uses), handle, progress))
+    await done(step(await without_calls(graph, device, uses), handle, progress))
 
 
 async def without_calls(graph: Graph, device: Device, uses: list[SubgraphUse]) -> Graph:

@@ -5,9 +5,12 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.browser_profiles.profile import BrowserProfile, Refusal
-from webnn_py.graph import Graph
+from webnn_py.descriptors import MLBufferDescriptor
+from webnn_py.extension import Extension, LeafT
+from webnn_py.extensions.browser_limits import BrowserLimits, BrowserProfile, Refusal, kind_of
+from webnn_py.graph import Graph, Input, Node
 from webnn_py.message_text import shortened, table
+from webnn_py.script.builder import MLGraphBuilder
 
 MOST_LABELS: Final = 3
 """The most labels that are listed for one reason; JSON has all."""
@@ -15,12 +18,14 @@ MOST_LABELS: Final = 3
 _HEADINGS: Final = ("browser profile", "what", "times", "fails", "why", "labels")
 
 
-class PortabilityReport:
-    """A report of failures by browser, gathered while a program runs or from a graph.
+class PortabilityReport(Extension):
+    """A report of failures by browser, gathered from a graph, or as an extension while a program runs.
 
     Args:
         profiles: the browsers to judge for.
     """
+
+    sees_all = True
 
     def __init__(self, profiles: Iterable[BrowserProfile]) -> None:
         self.profiles = tuple(profiles)
@@ -30,6 +35,32 @@ class PortabilityReport:
         """Count a refusal, if it is one, of a method or operator, by its JavaScript name."""
         if refusal is not None:
             self._labels.setdefault((profile.name, subject, refusal), []).append(label)
+
+    def buffer(self, descriptor: MLBufferDescriptor) -> None:
+        """Judge a tensor that is created."""
+        for profile in self.profiles:
+            if descriptor.constant:
+                self.add(profile, "createConstantTensor", profile.refusal_of_constant_tensors())
+            self.add(profile, "createTensor", profile.refusal_of_tensor("the tensor", descriptor))
+
+    def leaf(self, _builder: MLGraphBuilder, value: LeafT) -> LeafT:
+        """Judge an input or a constant."""
+        kind, label = kind_of(value), value.name if isinstance(value, Input) else ""
+        for profile in self.profiles:
+            self.add(profile, kind, profile.refusal_of_tensor(f"the {kind}", value.descriptor), label)
+        return value
+
+    def node(self, _builder: MLGraphBuilder, node: Node) -> Node:
+        """Judge an operator."""
+        for profile in self.profiles:
+            self.add(profile, node.operator.spec_name, profile.refusal_of_node(node), node.label)
+        return node
+
+    def graph(self, _builder: MLGraphBuilder, method: str, graph: Graph) -> Graph:
+        """Judge the outputs of a graph that is built; its operators have been."""
+        for profile in self.profiles if method == "build" else ():
+            self.add(profile, "build", profile.refusal_of_outputs(graph))
+        return graph
 
     def add_graph(self, graph: Graph) -> None:
         """Judge a graph: its inputs, its nodes and its outputs."""
@@ -72,6 +103,13 @@ class PortabilityReport:
             if name == profile.name
         ]
         return sorted(failing, key=lambda one: -one["times"])
+
+
+def judges(browser: str | None, report: PortabilityReport | None) -> tuple[Extension, ...]:
+    """Return the extension of a program's options: a browser's limits, a report of several browsers, or none."""
+    if browser is not None:
+        return (BrowserLimits(browser),)
+    return () if report is None else (report,)
 
 
 def _cells(failing: dict[str, Any]) -> tuple[str, ...]:

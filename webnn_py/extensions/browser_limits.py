@@ -1,4 +1,8 @@
-"""A browser profile: one browser's limits, rules and members, read from its table."""
+"""Browsers' limits: what one browser's WebNN accepts, by a table, and the extension that enforces it.
+
+``open_ml(extensions=[BrowserLimits("chromium-153-litert")])``: contexts report that browser's limits and accept what it
+accepts; results stay the same. See docs/browser_profiles.md.
+"""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -8,15 +12,21 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from webnn_py.browser_profiles.rules import BrowserRule, ErrorName, When, rules_of
-from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, MLOperandDescriptor
-from webnn_py.graph import Graph, Node, Value
+from webnn_py.descriptors import DATA_TYPES, MLBufferDescriptor, MLOperandDataType, MLOperandDescriptor
+from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
+from webnn_py.extension import Extension, LeafT
+from webnn_py.extensions.browser_rules import BrowserRule, ErrorName, When, rules_of
+from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.message_text import in_brackets, nearest, plain, shown
 from webnn_py.operators.declaration import python_name_of
 from webnn_py.operators.limits import RankRange
 from webnn_py.operators.registry import BY_SPEC_NAME
+from webnn_py.script.builder import MLGraphBuilder
 
 NAMES: Final = ("chromium-153-litert",)
 """The names of the profiles."""
+
+_ERRORS: Final = {each.__name__: each for each in (TypeError, NotSupportedError, InvalidStateError, UnknownError)}
 
 
 @attrs.frozen
@@ -170,8 +180,8 @@ def find(name: str) -> BrowserProfile:
         KeyError: there is none.
     """
     if name not in NAMES:
-        raise KeyError(name)
-    return read(name, (files(__package__) / "tables" / f"{name}.toml").read_text(encoding="utf-8"))
+        raise KeyError(f"there is no browser profile {shown(name)}; there are {', '.join(NAMES)}{nearest(name, NAMES)}")
+    return read(name, (files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def read(name: str, text: str) -> BrowserProfile:
@@ -198,3 +208,83 @@ def _rows(lines: list[str]) -> Mapping[str, Allowed]:
         operands, _, allowed = line.partition(": ")
         rows |= dict.fromkeys(map(python_name_of, operands.split()), Allowed.read(allowed))
     return rows
+
+
+# --- the extension -----------------------------------------------------------------------------------------------
+
+
+class BrowserLimits(Extension):
+    """The limits of a browser, for all contexts.
+
+    Args:
+        name: the browser profile, by name: ``"chromium-153-litert"``.
+
+    Raises:
+        TypeError: there is no such profile.
+    """
+
+    sees_all = True
+
+    def __init__(self, name: str) -> None:
+        known = plain(name) if isinstance(name, str) else ""
+        if known not in NAMES:
+            raise TypeError(
+                f"BrowserLimits(): name is {shown(name)}; it must be one of {', '.join(NAMES)}{nearest(name, NAMES)}"
+            )
+        self.profile = find(known)
+
+    def limits(self, limits: dict[str, Any]) -> dict[str, Any]:
+        """Return the device's limits cut down to the browser's."""
+        return self.profile.narrowed(limits)
+
+    def buffer(self, descriptor: MLBufferDescriptor) -> None:
+        """Refuse the tensors that the browser refuses."""
+        if descriptor.constant:
+            self._refuse("", self.profile.refusal_of_constant_tensors())
+        self._refuse("", self.profile.refusal_of_tensor("the tensor", descriptor))
+
+    def leaf(self, _builder: MLGraphBuilder, value: LeafT) -> LeafT:
+        """Refuse the inputs and constants that the browser refuses."""
+        kind = kind_of(value)
+        self._refuse(f"{kind}(): ", self.profile.refusal_of_tensor(f"the {kind}", value.descriptor))
+        return value
+
+    def node(self, _builder: MLGraphBuilder, node: Node) -> Node:
+        """Refuse the operators that the browser refuses at once."""
+        refusal = self.profile.refusal_of_node(node)
+        if refusal is not None and refusal.when == "call":
+            self._refuse(_start(node), refusal)
+        return node
+
+    def graph(self, builder: MLGraphBuilder, method: str, graph: Graph) -> Graph:
+        """Refuse the graphs that the browser refuses to build, which ends the builder, and maybe loses the context."""
+        if method == "build":
+            start = "build(): "
+            refusal = self.profile.refusal_of_outputs(graph)
+            for node in graph.nodes if refusal is None else ():
+                refusal = self.profile.refusal_of_node(node)
+                if refusal is not None:
+                    start += _start(node)
+                    break
+            if refusal is not None:
+                builder.destroy()
+                if refusal.error == "InvalidStateError":
+                    builder.context.device.backend.lost(f"{start}{self._words(refusal)}")
+                self._refuse(start, refusal)
+        return graph
+
+    def _refuse(self, start: str, refusal: Refusal | None) -> None:
+        if refusal is not None:
+            raise _ERRORS[refusal.error](f"{start}{self._words(refusal)}")
+
+    def _words(self, refusal: Refusal) -> str:
+        return f"the browser profile {self.profile.name} refuses it: {refusal.reason}"
+
+
+def kind_of(value: Input | Constant) -> str:
+    """Return the method that makes a value: "input" or "constant"."""
+    return "constant" if isinstance(value, Constant) else "input"
+
+
+def _start(node: Node) -> str:
+    return f"{node.operator.name}(){in_brackets(node.label)}: "

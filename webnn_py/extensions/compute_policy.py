@@ -1,15 +1,16 @@
 """The proposal "compute policy": one option instead of ``power_preference`` and ``accelerated``.
 
-See docs/proposals/compute_policy.md. Nothing here is used unless ``open_ml(experimental={"compute-policy"})`` asks for
-it.
+See docs/proposals/compute_policy.md. ``open_ml(experimental={"compute-policy"})`` switches it on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal, cast, get_args
 
 from webnn_py.descriptors import converted
-from webnn_py.device.backend import MLDeviceType
+from webnn_py.extension import Extension
 from webnn_py.operators.idl import enumeration
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
 from webnn_py.script.records import MLPowerPreference
 
 MLComputePolicy = Literal["default", "high-performance", "low-power", "fallback"]
@@ -34,11 +35,29 @@ def hints_of(value: object, asked: Mapping[str, Any]) -> tuple[MLPowerPreference
     return ("default", False) if policy == "fallback" else (policy, True)
 
 
-def effective(power_preference: MLPowerPreference, device_types: Sequence[MLDeviceType]) -> MLComputePolicy:
-    """Return the policy by which a graph really runs: "fallback" where a processor does most of the work, else never.
+class ComputePolicy(Extension):
+    """The extension: the option ``compute_policy`` of ``create_context()``."""
+
+    name = "compute-policy"
+
+    def options(self, given: dict[str, Any]) -> None:
+        """Replace a policy by the options that it stands for."""
+        policy = given.pop("compute_policy", None)
+        if policy is not None:
+            given["power_preference"], given["accelerated"] = hints_of(policy, given)
+
+
+def effective(runs: MLGraph | MLContext) -> MLComputePolicy:
+    """Return the policy by which a graph, or all of a context, really runs.
+
+    It is "fallback" where a processor does most of the work, else never; otherwise what the context was asked for.
 
     Args:
-        power_preference: what its context was asked for.
-        device_types: what computes, the kind that does most of it first.
+        runs: the graph or the context; it may be destroyed.
+
+    Raises:
+        NotSupportedError: the extension was not asked for.
     """
-    return "fallback" if device_types[0] == "cpu" else power_preference
+    context = runs.context if isinstance(runs, MLGraph) else runs
+    ComputePolicy.of(context, "effective()", "context.backend says what computes its graphs")
+    return "fallback" if context.backend.device_types[0] == "cpu" else context.power_preference

@@ -4,7 +4,7 @@
   arguments and the options.
 * "GQA" or "GroupQueryAttention": onnxruntime's operator, whose inputs, outputs and attributes the names are.
 
-A name is a claim about a body, which :mod:`webnn_py.device.steps.subgraphs` checks.
+A name is a claim about a body, which :mod:`webnn_py.extensions.subgraph_calls` checks.
 """
 
 from __future__ import annotations

@@ -1,22 +1,32 @@
 """The proposal "subgraph": operators that a builder's user has drawn once and named, to be called many times.
 
-See docs/proposals/subgraph.md. Nothing here is used unless ``open_ml(experimental={"subgraph"})`` asks for it.
+See docs/proposals/subgraph.md. ``open_ml(experimental={"subgraph"})`` switches it on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Final, Self, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDescriptor, converted
+from webnn_py.extension import Compile, Extension
+from webnn_py.extensions.subgraph_calls import SubgraphUse, compile_called
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.handle import Handle
 from webnn_py.message_text import counted, in_brackets, listed, plain, shown
+from webnn_py.operators.idl import usv_string
+from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
+from webnn_py.script.argument_checks import named
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.refused_calls import report_refusal
 
 MOST_OPERATORS: Final = 2**18
 """The most operators that the calls of one builder, and the calls in their bodies, may add up to."""
@@ -36,7 +46,7 @@ _PLAIN: Final[tuple[tuple[type, Callable[[Any], object]], ...]] = (
 
 @final
 class MLSubgraph(Handle):
-    """Operators with formal inputs, which :meth:`MLGraphBuilder.subgraph` calls; a proposal, not in the specification.
+    """Operators with formal inputs, which :func:`subgraph` calls; a proposal, not in the specification.
 
     Attributes:
         name: its name, a claim about what it computes.
@@ -45,8 +55,7 @@ class MLSubgraph(Handle):
         outputs: data type and shape of each output, by name.
     """
 
-    __module__ = "webnn_py"  # where it is public
-    _made_by = "MLGraphBuilder.build_subgraph()"
+    _made_by = "webnn_py.extensions.subgraph.build_subgraph()"
     __slots__ = ("__weakref__", "_body", "_operator_count", "config", "inputs", "name", "outputs")
     _body: Graph
     _operator_count: int
@@ -71,16 +80,16 @@ class MLSubgraph(Handle):
         return f"{shown(self.name)}: {counted(self._operator_count, 'operator')}, inputs {inputs}, outputs {outputs}"
 
 
-class Subgraphs:
+class _Definitions:
     """The definitions of one builder.
 
     Attributes:
-        definitions: those that may be called.
+        of_builder: those that may be called.
         formal: the name of the definition to which a formal input belongs.
     """
 
     def __init__(self) -> None:
-        self.definitions: set[MLSubgraph] = set()
+        self.of_builder: set[MLSubgraph] = set()
         self.formal: dict[Input, str] = {}
         self._called = 0
         self._sizes: dict[Graph, int] = {}
@@ -114,7 +123,7 @@ class Subgraphs:
         size = sum(self._sizes[node.options["body"]] if node.operator is SUBGRAPH_CALL else 1 for node in body.nodes)
         definition = MLSubgraph._create(name, config, body, size)
         self._sizes[body] = size
-        self.definitions.add(definition)
+        self.of_builder.add(definition)
         self.formal |= dict.fromkeys(formal.values(), name)
         return definition
 
@@ -158,7 +167,7 @@ class Subgraphs:
             if value in self.formal:
                 raise TypeError(
                     f"{method}(): outputs depend on the input {shown(_text(value))} of the sub-graph "
-                    f"{shown(self.formal[value])}; subgraph() gives the outputs of a call"
+                    f"{shown(self.formal[value])}; subgraph() returns the outputs of a call"
                 )
             if graph.inputs[value.name] is not value:
                 raise TypeError(
@@ -206,3 +215,143 @@ def _plain(value: object, where: str, depth: int) -> Any:
         if isinstance(value, kind):
             return convert(value)
     raise TypeError(f"{where} is {shown(value)}; it must be a boolean, a number, a string, None, or a list or mapping")
+
+
+# --- the extension, and its functions ----------------------------------------------------------------------------
+
+
+class Subgraphs(Extension):
+    """The extension: definitions of builders, and how the calls of graphs are computed."""
+
+    name = "subgraph"
+    allows_equal_names = True
+
+    def __init__(self) -> None:
+        self._definitions: WeakKeyDictionary[MLGraphBuilder, _Definitions] = WeakKeyDictionary()
+        self._uses: WeakKeyDictionary[MLGraph, list[SubgraphUse]] = WeakKeyDictionary()
+
+    def definitions(self, builder: MLGraphBuilder) -> _Definitions:
+        """Return the definitions of a builder."""
+        return self._definitions.setdefault(builder, _Definitions())
+
+    def uses(self, graph: MLGraph) -> tuple[SubgraphUse, ...]:
+        """Return how each call of a graph is computed."""
+        return tuple(self._uses.get(graph, ()))
+
+    def graph(self, builder: MLGraphBuilder, method: str, graph: Graph) -> Graph:
+        """Refuse formal inputs, and two inputs of one name."""
+        self.definitions(builder).check(method, graph)
+        return graph
+
+    def compile(self, graph: MLGraph, step: Compile) -> Compile:
+        """Replace calls before a graph is compiled."""
+        uses = self._uses.setdefault(graph, [])
+        return partial(compile_called, graph.context.device, step, uses)
+
+
+def build_subgraph(
+    builder: MLGraphBuilder,
+    outputs: Mapping[str, MLOperand],
+    *,
+    name: str,
+    inputs: Mapping[str, MLOperand],
+    config: Mapping[str, Any] | None = None,
+) -> MLSubgraph:
+    """Define a sub-graph: ``buildSubgraph()``.
+
+    The inputs are formal from now on: outputs of the graph must not depend on them, and other inputs may have their
+    names. The builder goes on.
+
+    Args:
+        builder: the builder of all operands.
+        outputs: what the body computes of the inputs and of constants, by name.
+        name: what it computes; a device that has an operator for the name may use that, if it computes the same.
+        inputs: inputs of the builder, by the names that calls bind operands to.
+        config: the choices by which the body was drawn, by name: booleans, numbers, strings, None, and lists and
+            mappings of these.
+
+    Returns:
+        The definition, for :func:`subgraph`.
+
+    Raises:
+        TypeError: an argument is refused.
+        NotSupportedError: the extension was not asked for.
+        InvalidStateError: the builder has built, or the context is lost.
+    """
+    try:
+        extension = Subgraphs.of(builder.context, "build_subgraph()", _OTHERWISE)
+        text = converted("build_subgraph(): name", usv_string, name)
+        if not text:
+            raise TypeError("build_subgraph(): name is empty; it must not be")
+        formal = named("build_subgraph(): inputs", MLOperand, "operands", inputs)
+        choices = converted("build_subgraph(): config", configuration, config)
+        reached = builder.reached("build_subgraph", outputs)
+        values = _bound(builder, "build_subgraph(): inputs", formal)
+        return extension.definitions(builder).define(text, choices, values, reached)
+    except Exception as error:
+        report_refusal(builder.context, "build_subgraph", error, label=name if type(name) is str else "")
+        raise
+
+
+def subgraph(
+    builder: MLGraphBuilder, definition: MLSubgraph, operands: Mapping[str, MLOperand], *, label: str = ""
+) -> dict[str, MLOperand]:
+    """Call a sub-graph.
+
+    Args:
+        builder: the builder of the definition and of the operands.
+        definition: what :func:`build_subgraph` returned.
+        operands: what each formal input is bound to, by name: an operand of its data type and shape.
+        label: a name for the call, in messages and pictures.
+
+    Returns:
+        The outputs, by name.
+
+    Raises:
+        TypeError: an argument is refused.
+        NotSupportedError: the extension was not asked for.
+        InvalidStateError: the builder has built, or the context is lost.
+    """
+    try:
+        return _called(builder, definition, operands, label)
+    except Exception as error:
+        report_refusal(builder.context, "subgraph", error, label=label if type(label) is str else "")
+        raise
+
+
+def _called(builder: MLGraphBuilder, definition: object, operands: object, label: object) -> dict[str, MLOperand]:
+    definitions = Subgraphs.of(builder.context, "subgraph()", _OTHERWISE).definitions(builder)
+    text = converted("subgraph(): label", usv_string, label)
+    where = f"subgraph(){in_brackets(text)}"
+    if type(definition) is not MLSubgraph:
+        raise TypeError(f"{where}: definition is {shown(definition)}; it must be an MLSubgraph")
+    given = named(f"{where}: operands", MLOperand, "operands", operands)
+    builder.check_can_build("subgraph")
+    if definition not in definitions.of_builder:
+        raise TypeError(f"{where}: {definition!r} belongs to another builder")
+    node = definitions.call(definition, _bound(builder, f"{where}: operands", given), text, builder.place)
+    return dict(zip(definition.outputs, builder.append_node(node), strict=True))
+
+
+def uses_of(graph: MLGraph) -> tuple[SubgraphUse, ...]:
+    """Return how each call of a sub-graph is computed: by an operator or its body.
+
+    Calls within bodies that are drawn follow. A graph that was loaded has none.
+
+    Raises:
+        NotSupportedError: the extension was not asked for.
+    """
+    return Subgraphs.of(graph.context, "uses_of()", "graph.describe() has the operators").uses(graph)
+
+
+_OTHERWISE: Final = "draw the operators wherever they are needed"
+
+
+def _bound(builder: MLGraphBuilder, what: str, operands: Mapping[str, MLOperand]) -> dict[str, Value]:
+    values = {}
+    for name, operand in operands.items():
+        try:
+            values[name] = builder.value_of(operand)
+        except TypeError:
+            raise TypeError(f"{what}[{shown(name)}] belongs to another builder") from None
+    return values
