@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webnn_py.script.graph import MLGraph
     from webnn_py.script.interfaces import ContextInterface
 
-LeafT = TypeVar("LeafT", "Input", "Constant")
+LeafT = TypeVar("LeafT", bound="Input | Constant")
 
 Compile = Callable[["Graph", "GraphHandle", "OnProgress | None"], Awaitable[None] | None]
 """A device step that compiles a graph and puts it into a handle, as :meth:`Device.compile` does."""
@@ -130,8 +130,8 @@ class Extension:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    def compile(self, _graph: MLGraph, step: Compile) -> Compile:
-        """Wrap the device step that compiles a graph."""
+    def compile(self, _graph: MLGraph, _source: Graph, step: Compile) -> Compile:
+        """Wrap the device step that compiles a graph, which ``source`` is before its compilation."""
         return step
 
     def dispatch(self, _graph: MLGraph, _inputs: Mapping[str, MLOperandDescriptor]) -> Variant | None:
@@ -148,9 +148,9 @@ SHORT_FORMS: Final[dict[str, Callable[[], Extension]]] = {}
 """The extensions that ``open_ml(experimental={"name"})`` stands for, by name; their package enters them."""
 
 
-def compile_step(graph: MLGraph) -> Compile:
+def compile_step(graph: MLGraph, source: Graph) -> Compile:
     """Return the device step that compiles for a graph, wrapped by the extensions of its context."""
     step: Compile = graph.context.device.compile
     for extension in graph.context.extensions:
-        step = extension.compile(graph, step)
+        step = extension.compile(graph, source, step)
     return step

@@ -243,7 +243,7 @@ class Subgraphs(Extension):
         self.definitions(builder).check(method, graph)
         return graph
 
-    def compile(self, graph: MLGraph, step: Compile) -> Compile:
+    def compile(self, graph: MLGraph, _source: Graph, step: Compile) -> Compile:
         """Replace calls before a graph is compiled."""
         uses = self._uses.setdefault(graph, [])
         return partial(compile_called, graph.context.device, step, uses)

@@ -427,7 +427,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         ml_graph = MLGraph._create(self._context, graph, name, keep_source=keeps)
         self._context._graphs.add(ml_graph)
         # spec: build 18.1.1
-        work: Work = partial(compile_step(ml_graph), graph, ml_graph._handle, progress)
+        work: Work = partial(compile_step(ml_graph, graph), graph, ml_graph._handle, progress)
         # spec: build 17-19
         return self._context._enqueue(
             "build", work, lambda: ml_graph, failed=_cannot_compile, otherwise=ml_graph.destroy
