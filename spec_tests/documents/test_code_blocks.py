@@ -10,7 +10,7 @@ from spec_tests.support.cells import Cells
 from spec_tests.support.documents import PAGES, ROOT, agree, blocks_of, make_models, run_page
 from spec_tests.support.node import path_with_own_node
 from webnn_py import cli
-from webnn_py.script.experiments import EXPERIMENTS
+from webnn_py.script.experiments import known
 
 BLOCKS = {path.relative_to(ROOT).as_posix(): blocks_of(path) for path in PAGES}
 ALL = [block for blocks in BLOCKS.values() for block in blocks]
@@ -55,7 +55,7 @@ def test_what_javascript_prints_is_what_the_page_says(block, folder, capfd, monk
     program.write_text(block.code, encoding="utf-8")
     proposal = re.match(r"docs/proposals/(\w+)\.md", block.place)
     name = proposal[1].replace("_", "-") if proposal else ""
-    options = ["--experimental", name] if name in EXPERIMENTS else []
+    options = ["--experimental", name] if name in known() else []
     status = cli.main(["node", "--backend", "numpy", *options, str(program)])
     printed, errors = capfd.readouterr()
     assert (status, errors) == (0, ""), block.place

@@ -205,6 +205,17 @@ async def test_destroying_a_graph_releases_all_of_its_memory(context):
         compute_shapes(graph, {"x": [3, 2]})
 
 
+async def test_variants_share_constants(on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    weights = builder.constant(rows(2, 4096))
+    graph = await builder.build({"y": builder.matmul(of_rows(builder), weights)})
+    alone = on_numpy.statistics().live_bytes
+    for size in (3, 5):
+        await run(on_numpy, graph, x=rows(size))
+    buffers = sum((size * 2 + size * 4096) * 4 for size in (3, 5))
+    assert on_numpy.statistics().live_bytes < alone + buffers + rows(2, 4096).nbytes
+
+
 async def test_a_graph_without_names_stays_as_it_is(on_numpy):
     builder = MLGraphBuilder(on_numpy)
     graph = await builder.build({"y": builder.neg(of_rows(builder, 3))})

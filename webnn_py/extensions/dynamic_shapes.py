@@ -1,7 +1,7 @@
 """Dynamic shapes: graphs whose dimensions have names, and which are compiled for each set of sizes.
 
-``open_ml(extensions=[DynamicShapes()])``: an input may have a :class:`Dimension` in its shape, whose name then stands for
-its size in the arguments of operators. The graph keeps its recipe, the operators with these arguments. A dispatch of
+``open_ml(extensions=[DynamicShapes()])``: an input may have a :class:`Dimension` in its shape, whose name then stands
+for its size in the arguments of operators. The graph keeps its recipe, operators with these arguments. A dispatch of
 new sizes replays them with numbers, by the operators' own shape rules, compiles, and keeps the graph; those that were
 used the longest ago go.
 """
@@ -9,20 +9,21 @@ used the longest ago go.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import attrs
+import numpy as np
 
 from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimensions
 from webnn_py.device.backend import Capabilities
 from webnn_py.device.device import GraphHandle
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.extension import Compile, Extension, LeafT, Variant, compile_step
-from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.graph import Constant, ContentKey, Graph, Input, Node, Output, Value
 from webnn_py.in_flight import done
 from webnn_py.message_text import device_text, in_brackets, listed, shown
 from webnn_py.operators.declaration import Operator, of_operands
@@ -31,9 +32,9 @@ from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
 
-NAMING: Final = frozenset(
-    ["beginning_padding", "ending_padding", "new_shape", "output_sizes", "repetitions", "sizes", "splits", "starts", "steps"]
-)
+NAMING: Final = {"beginning_padding", "ending_padding", "new_shape", "output_sizes", "repetitions"} | {
+    *("sizes", "splits", "starts", "steps")
+}
 """The parameters of operators in which names, and functions of sizes, stand for numbers."""
 
 Sizes = Mapping[str, int]
@@ -50,7 +51,7 @@ class Dimension:
         max_size: the greatest.
 
     Raises:
-        TypeError: the name is no text, or the sizes are not 1 ≤ min_size ≤ example ≤ max_size < 2³¹.
+        TypeError: the name is no text, or not 1 ≤ min_size ≤ example ≤ max_size < 2³¹.
     """
 
     name: str
@@ -64,8 +65,8 @@ class Dimension:
         sizes = self.min_size, self.example, self.max_size
         if not all(type(size) is int for size in sizes) or not 1 <= sizes[0] <= sizes[1] <= sizes[2] <= MAX_DIMENSION:
             raise TypeError(
-                f"Dimension() {shown(self.name)}: min_size, example, max_size are {listed(sizes)}; they must be integers "
-                f"from 1 to {MAX_DIMENSION}, in this order"
+                f"Dimension() {shown(self.name)}: min_size, example, max_size are {listed(sizes)}; they must be "
+                f"integers from 1 to {MAX_DIMENSION}, in this order"
             )
 
 
@@ -85,7 +86,7 @@ def _computed(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in ("add", "sub", "mul", "floordiv", "mod", "pow", "radd", "rsub", "rmul", "rfloordiv", "rmod", "neg", "abs"):
+for _name in "add sub mul floordiv mod pow radd rsub rmul rfloordiv rmod neg abs".split():  # noqa: SIM905 - one line
     setattr(_Size, f"__{_name}__", _computed(f"__{_name}__"))
 
 
@@ -151,9 +152,9 @@ class _Drawing:
                 raise TypeError(
                     f"input(): shape has {item}; equal names are one dimension, and another input has {known}"
                 )
-        names = tuple(item.name if isinstance(item, Dimension) else item for item in shape)
+        names = [item.name if isinstance(item, Dimension) else item for item in shape]
         self.shape = tuple(item if isinstance(item, str) else None for item in names)
-        return _in_numbers("input(): shape", [*names], self.examples())
+        return _in_numbers("input(): shape", names, self.examples())
 
 
 @attrs.frozen(eq=False)
@@ -231,8 +232,7 @@ class _Recipe:
             named = {name: _in_numbers(name, item, sizes) for name, item in raw.items()}
             drawn = builder.append(node.operator, **{**operands, **node.options, **named})
             results = [builder.value(item) for item in (drawn if isinstance(drawn, list) else [drawn])]
-            for result in results:
-                self._check_dimensions(result.descriptor)
+            self._check_dimensions(results)
         except (Refused, TypeError) as error:
             where = f"{method}(): the graph is none where {_worded(sizes)}: {where}"
             raise TypeError(f"{where}: {error}") from None
@@ -241,11 +241,11 @@ class _Recipe:
         assert isinstance(first, Output)  # noqa: S101 - what an operator gives
         return first.node
 
-    def _check_dimensions(self, descriptor: MLOperandDescriptor) -> None:
-        known = self.capabilities
-        problem = check_dimensions(descriptor, max_rank=known.max_rank, max_byte_length=known.max_byte_length)
-        if problem is not None:
-            raise Refused(problem)
+    def _check_dimensions(self, results: Iterable[Value]) -> None:
+        most = {"max_rank": self.capabilities.max_rank, "max_byte_length": self.capabilities.max_byte_length}
+        for problem in (check_dimensions(result.descriptor, **most) for result in results):
+            if problem is not None:
+                raise Refused(problem)
 
 
 def _worded(sizes: Sizes) -> str:
@@ -269,7 +269,7 @@ def _in_numbers(where: str, item: object, sizes: Sizes) -> object:
     if isinstance(item, list | tuple):
         return [_in_numbers(f"{where}[{index}]", each, sizes) for index, each in enumerate(item)]
     if isinstance(item, Dimension):
-        raise TypeError(f"{where} is {item}; give its name")
+        item = item.name
     if isinstance(item, str):
         if item not in sizes:
             raise TypeError(f"{where} is {shown(item)}; it must be a number, or one of the names {listed([*sizes])}")
@@ -310,8 +310,9 @@ class _Variants:
             )
             variant = self.kept[key] = Variant(GraphHandle(graph.label), inputs, outputs)
             self.made += 1
-            step = partial(compile_step(graph, source), source, variant.handle, None)
-            graph.context.enqueue("build", partial(self._compile, step, key, sizes))
+            work: Callable[[], Awaitable[None]]
+            work = partial(self._compile, variant, partial(compile_step(graph, source), source), sizes)
+            graph.context.enqueue("build", work)
             if len(self.kept) > self._most:
                 _, oldest = self.kept.popitem(last=False)
                 release = partial(graph.context.device.release_graph, oldest.handle)
@@ -319,16 +320,15 @@ class _Variants:
         self.kept.move_to_end(key)
         return variant
 
-    async def _compile(self, step: Callable[[], Any], key: tuple[int, ...], sizes: Sizes) -> None:
-        begin, variant = perf_counter(), self.kept.get(key)
+    async def _compile(self, variant: Variant, step: Callable[..., Any], sizes: Sizes) -> None:
+        begin = perf_counter()
         try:
-            await done(step())
+            await done(step(variant.handle, None))
         except Exception as error:  # noqa: BLE001 - reads of what it should have computed report it
-            if variant is not None:
-                variant.handle.failure = UnknownError(
-                    f"the graph for {_worded(sizes)} cannot be compiled: {device_text(error)}"
-                )
-                self.kept.pop(key, None)
+            why = f"the graph for {_worded(sizes)} cannot be compiled: {device_text(error)}"
+            variant.handle.failure = UnknownError(why)
+            if self.kept.get(tuple(sizes.values())) is variant:  # it is tried again by the next dispatch
+                del self.kept[tuple(sizes.values())]
         self.seconds = perf_counter() - begin
 
 
@@ -380,14 +380,16 @@ class DynamicShapes(Extension):
         return given
 
     def leaf(self, builder: MLGraphBuilder, value: LeafT) -> LeafT:
-        """Remember the names of an input's dimensions."""
+        """Remember the names of an input's dimensions, and let variants share constants."""
+        made: Any = value
         drawing = self._drawings.setdefault(builder, _Drawing())
-        if isinstance(value, Constant) or not any(drawing.shape):
-            return value
-        axes, drawing.shape = drawing.shape, ()
-        made = Input(_marked(value.descriptor, axes), value.name)
-        drawing.axes[made] = axes
-        return made
+        if isinstance(value, Constant):
+            if value.key is None and isinstance(value.data, np.ndarray):
+                made = Constant(value.descriptor, value.data, ContentKey(value.data))  # all variants have it once
+        elif any(drawing.shape):
+            made = Input(_marked(value.descriptor, drawing.shape), value.name)
+            drawing.axes[made], drawing.shape = drawing.shape, ()
+        return cast("LeafT", made)
 
     def node(self, builder: MLGraphBuilder, node: Node) -> Node:
         """Remember the names among an operator's arguments."""

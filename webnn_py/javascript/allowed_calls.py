@@ -7,6 +7,7 @@ writes messages of its own to the host gets no further than :meth:`AllowedCalls.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from webnn_py.extensions.subgraph import MLSubgraph
 from webnn_py.javascript.values import BufferSource, MessageError
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer
@@ -14,7 +15,6 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
-from webnn_py.extensions.subgraph import MLSubgraph
 
 Check = Callable[[Any], bool]
 """Returns whether an argument, as it is decoded, has a type."""
