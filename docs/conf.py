@@ -48,7 +48,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {
     "ExportsArray": "webnn_py.script.buffer_source.ExportsArray",
-    "MLComputePolicy": "webnn_py.script.compute_policy.MLComputePolicy",
+    "MLComputePolicy": "webnn_py.extensions.compute_policy.MLComputePolicy",
     "MLNumber": "webnn_py.MLNumber",
     "MLOperandDataType": "webnn_py.MLOperandDataType",
     "MLOperandDataTypeLike": "webnn_py.MLOperandDataTypeLike",

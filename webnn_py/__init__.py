@@ -21,7 +21,7 @@ Begin with :func:`open_ml`.
 
 import typing
 
-from webnn_py import extensions as _extensions  # noqa: F401 - enters the names of experimental={…}
+from webnn_py import extensions as _extensions
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.errors import (
@@ -135,4 +135,4 @@ for _name in __all__:
     _thing = globals().get(_name)  # those that are imported when they are used name this module themselves
     if isinstance(_thing, type):
         _thing.__module__ = __name__  # messages and reprs show the public name
-del _name, _thing
+del _extensions, _name, _thing

@@ -9,7 +9,7 @@ used the longest ago go.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, cast
@@ -31,6 +31,7 @@ from webnn_py.operators.rules import Refused
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
+from webnn_py.timelines.promise import MLPromise
 
 NAMING: Final = {"beginning_padding", "ending_padding", "new_shape", "output_sizes", "repetitions"} | {
     *("sizes", "splits", "starts", "steps")
@@ -121,7 +122,7 @@ class Figures:
 
 
 @attrs.define
-class _Drawing:
+class _NamedDimensions:
     """The named dimensions of one builder, and where their names are.
 
     Attributes:
@@ -162,7 +163,7 @@ class _Recipe:
     """A graph whose operators can be replayed."""
 
     graph: Graph
-    drawing: _Drawing
+    drawing: _NamedDimensions
     capabilities: Capabilities
 
     def examples(self) -> dict[str, int]:
@@ -310,9 +311,8 @@ class _Variants:
             )
             variant = self.kept[key] = Variant(GraphHandle(graph.label), inputs, outputs)
             self.made += 1
-            work: Callable[[], Awaitable[None]]
-            work = partial(self._compile, variant, partial(compile_step(graph, source), source), sizes)
-            graph.context.enqueue("build", work)
+            step = partial(compile_step(graph, source), source)
+            _made: MLPromise[None] = graph.context.enqueue("build", partial(self._compile, variant, step, sizes))
             if len(self.kept) > self._most:
                 _, oldest = self.kept.popitem(last=False)
                 release = partial(graph.context.device.release_graph, oldest.handle)
@@ -352,14 +352,14 @@ class DynamicShapes(Extension):
         if type(variants) is not int or variants < 1:
             raise TypeError(f"DynamicShapes(): variants is {shown(variants)}; it must be an integer of at least 1")
         self._most = variants
-        self._drawings: WeakKeyDictionary[MLGraphBuilder, _Drawing] = WeakKeyDictionary()
+        self._drawings: WeakKeyDictionary[MLGraphBuilder, _NamedDimensions] = WeakKeyDictionary()
         self._recipes: WeakKeyDictionary[Graph, _Recipe] = WeakKeyDictionary()
 
     def arguments(
         self, builder: MLGraphBuilder, called: Operator[..., Any] | str, given: dict[str, Any]
     ) -> dict[str, Any]:
         """Put the sizes of the examples in the place of names, and refuse numbers that were computed from them."""
-        drawing = self._drawings.setdefault(builder, _Drawing())
+        drawing = self._drawings.setdefault(builder, _NamedDimensions())
         method = called if isinstance(called, str) else called.name
         if called == "input":
             given = {**given, "shape": drawing.take_shape(given["shape"])}
@@ -382,7 +382,7 @@ class DynamicShapes(Extension):
     def leaf(self, builder: MLGraphBuilder, value: LeafT) -> LeafT:
         """Remember the names of an input's dimensions, and let variants share constants."""
         made: Any = value
-        drawing = self._drawings.setdefault(builder, _Drawing())
+        drawing = self._drawings.setdefault(builder, _NamedDimensions())
         if isinstance(value, Constant):
             if value.key is None and isinstance(value.data, np.ndarray):
                 made = Constant(value.descriptor, value.data, ContentKey(value.data))  # all variants have it once
@@ -393,7 +393,7 @@ class DynamicShapes(Extension):
 
     def node(self, builder: MLGraphBuilder, node: Node) -> Node:
         """Remember the names among an operator's arguments."""
-        drawing = self._drawings.setdefault(builder, _Drawing())
+        drawing = self._drawings.setdefault(builder, _NamedDimensions())
         (operator, raw), drawing.call = drawing.call, (None, {})
         for body in node.options.values():
             if isinstance(body, Graph) and (

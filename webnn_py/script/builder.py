@@ -527,7 +527,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         return operand
 
     def check_can_build(self, method: str) -> None:
-        """Refuse what the specification calls "can not build", for a method that messages name.
+        """Refuse a builder that can not build, for extensions. Not in the specification.
 
         Raises:
             InvalidStateError: the builder has built or is destroyed, or the context is lost.

@@ -201,4 +201,4 @@ async def test_reports_for_browsers_name_operators_that_browsers_have():
     async with open_ml(extensions=[report]) as ml:
         context = await ml.create_context(backend="onnxruntime")
         assert NAME not in operators(*drawn(context, network()))
-    assert "dynamicQuantizeLstm" not in "\n".join(ml._watching._report.lines())
+    assert "dynamicQuantizeLstm" not in "\n".join(report.lines())
