@@ -31,7 +31,7 @@ class Drawing:
         if not self.is_keyed:
             return self.builder.constant(array)
         array.flags.writeable = False
-        return self.builder._constant_shared(array, key_of(array) if key is None else key)
+        return self.builder.constant_shared(array, key_of(array) if key is None else key)
 
     def x(self, *shape):
         return self.builder.input("x", data_type="float32", shape=shape)
@@ -214,7 +214,7 @@ async def test_constants_that_differ_in_key_data_type_or_shape_are_not_shared(co
         zeros = np.zeros(options["shape"], options["data_type"])
         zeros.flags.writeable = False
         x = builder.input("x", data_type=options["data_type"], shape=options["shape"])
-        graph = await builder.build({"y": builder.add(x, builder._constant_shared(zeros, options["key"]))})
+        graph = await builder.build({"y": builder.add(x, builder.constant_shared(zeros, options["key"]))})
         sizes.append((graph, live_bytes(context)))
     assert sizes[1][1] == 2 * sizes[0][1] == 8192
 
@@ -329,8 +329,8 @@ async def test_a_shared_array_is_read_only_and_lies_as_devices_take_it(numpy_con
         if array.size != 3 or not array.dtype.isnative:
             array.flags.writeable = False
         with pytest.raises(ValueError, match="must be read-only, C-contiguous and in native byte order"):
-            builder._constant_shared(array, b"key")
+            builder.constant_shared(array, b"key")
     array = np.zeros(3, np.float16)
     array.flags.writeable = False
-    operand = builder._constant_shared(array, b"key")
+    operand = builder.constant_shared(array, b"key")
     assert (operand.data_type, operand.shape) == ("float16", (3,))

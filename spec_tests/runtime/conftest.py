@@ -33,7 +33,7 @@ def contexts(ml, monkeypatch):
 
     def create_context(_ml, **options):
         promise = create(**options)
-        promise._on_settled(lambda: found.append(promise._outcome))
+        promise.on_settled(lambda: found.append(promise.outcome))
         return promise
 
     monkeypatch.setattr(type(ml), "create_context", create_context)

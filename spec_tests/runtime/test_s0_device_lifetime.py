@@ -52,7 +52,7 @@ async def test_s0_5_the_reference_is_never_stale(env, way):
     session = await env.create_session(add())
     device = env.device
     seen = []
-    device.context.lost._on_settled(lambda: seen.append(env.device))
+    device.context.lost.on_settled(lambda: seen.append(env.device))
     if way == "release":
         await session.release()
     elif way == "destroy":

@@ -70,7 +70,7 @@ def network(context, *, is_keyed=False):
         if not is_keyed:
             return b.constant(array)
         array.flags.writeable = False
-        return b._constant_shared(array, ContentKey(array))
+        return b.constant_shared(array, ContentKey(array))
 
     x = b.input("x", data_type="float32", shape=[1, 4, 6, 6])
     kernel = b.mul(weight(1, 8, 4, 3, 3), b.constant(0.5, data_type="float32"))

@@ -103,7 +103,7 @@ async def test_an_awaited_failure_does_not_warn(context, device, heard):
 
 async def test_a_failure_with_a_callback_does_not_warn(context, device, heard):
     device.failing["allocate"] = NO_ROOM
-    context.create_buffer(**F32)._on_settled(lambda: None)
+    context.create_buffer(**F32).on_settled(lambda: None)
     await settle(context)
     assert heard() == []
 

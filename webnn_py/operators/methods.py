@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, overload
 
@@ -190,9 +190,6 @@ class OperatorMethods:
             InvalidStateError: the builder has built, or the context is lost.
         """
         raise NotImplementedError
-
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
-        return self.append(operator, *args, **kwargs)
 
 
 class Builder(OperatorMethods):

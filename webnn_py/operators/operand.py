@@ -25,8 +25,14 @@ class MLOperand(NoArray, Handle):
     _name: str
 
     @classmethod
-    def _create(cls, descriptor: MLOperandDescriptor, origin: str = "", name: str = "") -> Self:
-        """Make the handle of a value: "input", "constant" or an operator's method, and its name or label, for eyes."""
+    def of(cls, descriptor: MLOperandDescriptor, origin: str = "", name: str = "") -> Self:
+        """Return the handle of a value, for builders. Not in the specification.
+
+        Args:
+            descriptor: the value's data type and shape.
+            origin: "input", "constant" or an operator's method, for its text.
+            name: the name or label, for its text.
+        """
         self = cls.__new__(cls)
         self._descriptor = descriptor
         self._origin = origin

@@ -31,13 +31,13 @@ async def received(promise: MLPromise[T]) -> T:
     try:
         return await promise
     except BaseException:
-        promise._on_settled(partial(_destroy, promise))
+        promise.on_settled(partial(_destroy, promise))
         raise
 
 
 def _destroy(promise: MLPromise[Any]) -> None:
     if promise.state == "fulfilled":
-        thing: Any = promise._outcome
+        thing: Any = promise.outcome
         thing.destroy()
 
 
@@ -62,7 +62,7 @@ class OpenContext:
     def __init__(self, context: MLContext, owner: ContextOwner) -> None:
         self.context = context
         self.record = EnvironmentDevice(DEFAULT_ID, context, context.backend)
-        self.location: TensorLocation = "gpu-buffer" if isinstance(context._device.backend, Lends) else "ml-tensor"
+        self.location: TensorLocation = "gpu-buffer" if isinstance(context.device.backend, Lends) else "ml-tensor"
         self.owner = owner
         self.references = 0
         self.cast_graphs: OrderedDict[object, MLGraph] = OrderedDict()
@@ -70,7 +70,7 @@ class OpenContext:
     @property
     def is_lost(self) -> bool:
         """Return whether the context is lost or destroyed."""
-        return self.context._lost_message is not None
+        return self.context.lost_message is not None
 
     def hold(self) -> ContextReference:
         """Refer to it."""
@@ -83,7 +83,7 @@ class OpenContext:
         Raises:
             InvalidStateError: it is lost.
         """
-        message = self.context._lost_message
+        message = self.context.lost_message
         if message is not None:
             raise InvalidStateError(
                 f"{method}(): {what} is gone with its device{in_brackets(self.context.label)}, which was lost: "
@@ -175,19 +175,19 @@ class ContextOwner:
         if self._given is not None:
             raise InvalidStateError(
                 f"{method}(): the context{in_brackets(self._given.label)} that the environment was given is lost: "
-                f"{self._given._lost_message}"
+                f"{self._given.lost_message}"
             )
         opening = self._opening
         if opening is None:
             opening = self._opening = self._open_context()
-            opening._on_settled(partial(self._opened, opening))
+            opening.on_settled(partial(self._opened, opening))
         await opening
 
     def _opened(self, promise: MLPromise[MLContext]) -> None:
         self._opening = None
         if promise.state == "fulfilled":
-            context: Any = promise._outcome
-            if context._lost_message is None:
+            context: Any = promise.outcome
+            if context.lost_message is None:
                 self._take(context)
             if self._closed:
                 context.destroy()
@@ -197,7 +197,7 @@ class ContextOwner:
         opened = OpenContext(context, self)
         self._current = opened
         # Called by what loses the context, before anything else runs, so that no dead one is ever handed out.
-        context.lost._on_settled(partial(self._forget, opened))
+        context.lost.on_settled(partial(self._forget, opened))
 
     def _forget(self, lost: OpenContext) -> None:
         if self._current is lost:
@@ -249,7 +249,7 @@ class ContextOwner:
         """Wait until the contexts that were destroyed have given everything back."""
         for context in list(self._former):
             await context.device_timeline.wait_ended()
-        if self._given is not None and self._given._lost_message is None:
+        if self._given is not None and self._given.lost_message is None:
             await self._given.drain()
 
     def check_open(self, method: str) -> None:
@@ -269,7 +269,10 @@ class ContextOwner:
             looked_at.append(self._current.context.statistics())
         by_label = MemoryByLabel()
         for item in looked_at:
-            by_label.add_all(item._by_label)
+            for held in item.by_label:
+                by_label.add(
+                    held.label, buffers=held.live_buffers, graphs=held.live_graphs, byte_length=held.live_bytes
+                )
         return (
             sum(item.live_buffers for item in looked_at),
             sum(item.live_bytes for item in looked_at),

@@ -120,7 +120,7 @@ class Environment(NotCopied):
             if backend is not None or options:
                 raise TypeError("Environment(): a context has its own device; give no backend and no options with it")
         try:
-            ml._check_options({"backend": backend, **options}, OWN_OPTIONS)
+            ml.check_options({"backend": backend, **options}, OWN_OPTIONS)
         except (TypeError, NotSupportedError) as error:
             raise type(error)(f"Environment(): {error}") from error.__cause__
         try:
@@ -354,7 +354,7 @@ class Environment(NotCopied):
         Tensors on the device are gone with it. The second call only waits. Raises nothing; in a process forked from
         the one that opened it, it does nothing.
         """
-        if self._ml._trio_run.is_inherited:
+        if self._ml.script_timeline.trio_run.is_inherited:
             return
         self._closed = True
         self._transfer.close()

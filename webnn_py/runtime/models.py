@@ -16,7 +16,7 @@ from webnn_py.checking import NonFinite, check_finite
 from webnn_py.descriptors import converted, sequence_of, size_or_axis, string
 from webnn_py.device.backend import HostArray
 from webnn_py.distribution import install_command
-from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import in_brackets, listed, nearest, shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
@@ -53,14 +53,13 @@ class BuiltGraph:
             InvalidStateError: it is destroyed.
         """
         await trio.lowlevel.checkpoint()
-        if self._graph._context is not opened.context:
-            other = f"another context{in_brackets(self._graph._context._label)}"
+        if self._graph.context is not opened.context:
+            other = f"another context{in_brackets(self._graph.context.label)}"
             raise TypeError(
                 f"create_session(): {self._graph!r} belongs to {other} than the environment's; build it on "
                 "env.device.context, or make the Environment with context="
             )
-        if self._graph._destroyed:
-            raise InvalidStateError(f"create_session(): {self._graph!r} is destroyed")
+        self._graph.check_usable("create_session")
         return self._graph
 
     async def check_finite(
@@ -108,7 +107,7 @@ class DrawnModel(ABC):
         saved = saved_graphs_of(opened)
         if saved is None:
             return await self._built(opened, shapes, progress)
-        key = await trio.to_thread.run_sync(self._key, shapes, opened.context._ml._experimental)
+        key = await trio.to_thread.run_sync(self._key, shapes, opened.context.experimental)
         build = partial(self._built, opened, shapes, progress, keep_source=saved.needs_source(opened.context))
         return await loaded_or_built(saved, opened.context, key, build)
 

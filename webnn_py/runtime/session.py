@@ -371,7 +371,7 @@ class InferenceSession(Handle):
         if self._released:
             raise InvalidStateError(f"{method}(): the session was released{when}")
         if self._opened.is_lost:
-            message = self._opened.context._lost_message
+            message = self._opened.context.lost_message
             raise InvalidStateError(
                 f"{method}(): the device was lost{when}: {message}; create the session again for a fresh one"
             )

@@ -217,12 +217,12 @@ class Tensor(ArrayProtocols):
             raise InvalidStateError(f"gpu_buffer: {self!r} is on the host; Environment.create_tensor() takes it over")
         hold.opened.check_usable("gpu_buffer", repr(self))
         if self._lent is None:
-            backend = hold.opened.context._device.backend
+            backend = hold.opened.context.device.backend
             if not isinstance(backend, Lends):
                 raise NotSupportedError(
                     f"gpu_buffer: {self!r} is on the device {backend.info.name}; only WebGPU has GPU buffers"
                 )
-            self._lent = backend.lend(buffer._storage, _nothing, lambda: False)
+            self._lent = backend.lend(buffer.storage, _nothing, lambda: False)
         return self._lent
 
     # --- data ------------------------------------------------------------------------------------------------

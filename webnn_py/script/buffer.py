@@ -89,6 +89,21 @@ class MLBuffer(NoArray, Handle, HasHandle):
         return self._storage.label
 
     @property
+    def context(self) -> ContextInterface:
+        """The context that the buffer was created on. Not in the specification."""
+        return self._context
+
+    @property
+    def destroyed(self) -> bool:
+        """Return whether it is destroyed, be it with its context. Not in the specification."""
+        return self._destroyed
+
+    @property
+    def storage(self) -> Storage:
+        """The buffer on the device, for tools and extensions. Not in the specification."""
+        return self._storage
+
+    @property
     def _device_handle(self) -> Storage:
         return self._storage
 

@@ -198,16 +198,21 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         # spec: constant(descriptor, buffer) 4-5
         return self._leaf(Constant(descriptor, copied), "constant")
 
-    def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
+    def constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
         """Return a constant whose bytes are not copied, and which all graphs of the context keep once.
 
-        For this package's own callers, who have many graphs of the same weights.
+        For importers, who have many graphs of the same weights. Not in the specification.
 
         Args:
             array: C-contiguous, read-only and in the machine's byte order, of one of the eight data types; its bytes
                 must never change.
             key: what has an equal one, and the same data type and shape, is taken for the same; None for what is not
                 shared.
+
+        Raises:
+            ValueError: the array is writable, not contiguous, or of another byte order.
+            TypeError: the device has no such data type, or the shape is refused.
+            InvalidStateError: the builder has built, or the context is lost.
         """
         if array.flags.writeable or not array.flags.c_contiguous or not array.dtype.isnative:
             raise ValueError("constant(): a shared array must be read-only, C-contiguous and in native byte order")
@@ -346,7 +351,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         """The place of the next operator in the order of drawing. Not in the specification."""
         return self._drawn
 
-    def _drawn_alike(
+    def draw_alike(
         self,
         drawn: Iterable[tuple[Node, Sequence[Output]]],
         operands: Mapping[MLOperand, MLOperand],
@@ -355,7 +360,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     ) -> dict[MLOperand, MLOperand]:
         """Draw operators again that were checked already, on other operands of the same descriptors.
 
-        For this package's own callers, who draw the same many times; extensions do not see it.
+        For importers, who draw the same many times; extensions do not see it. Not in the specification.
 
         Args:
             drawn: the operators and their results, each after those whose results it takes.
@@ -365,6 +370,9 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
         Returns:
             The new results by those that are wanted.
+
+        Raises:
+            InvalidStateError: the builder has built, or the context is lost.
         """
         self.check_can_build("draw")
         values: dict[Value, Value] = {self._values[before]: self._values[now] for before, now in operands.items()}
@@ -442,6 +450,26 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def input_names(self) -> frozenset[str]:
         """The names of all inputs so far. Not in the specification."""
         return frozenset(self._input_names)
+
+    def value_of(self, operand: MLOperand) -> Value:
+        """Return the value of the graph that an operand stands for, for importers. Not in the specification.
+
+        Raises:
+            TypeError: the operand belongs to another builder, or to a graph that is built.
+        """
+        value = self._values.get(operand)
+        if value is None:
+            raise TypeError(f"value_of(): {operand!r} belongs to another builder, or its graph is built")
+        return value
+
+    def operand_of(self, value: Value, origin: str = "") -> MLOperand:
+        """Return an operand that stands for a value of the graph, for importers. Not in the specification.
+
+        Args:
+            value: an input, a constant or an output of an operator, which need not be drawn by this builder.
+            origin: where it comes from, for the operand's text.
+        """
+        return self._operand(value, origin)
 
     def graph_of(self, method: str, outputs: object) -> Graph:
         """Return the graph that :meth:`build` would build, for tools. Not in the specification.
@@ -521,7 +549,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
         # spec: create an MLOperand 1-5
-        operand = MLOperand._create(value.descriptor, origin, name)
+        operand = MLOperand.of(value.descriptor, origin, name)
         operand._builder = self._reference
         self._values[operand] = value
         return operand

@@ -151,6 +151,26 @@ class MLContext(Handle):
         return self._timeline
 
     @property
+    def lost_message(self) -> str | None:
+        """The reason for the loss of the context; None while it is not lost. Not in the specification."""
+        return self._lost_message
+
+    @property
+    def experimental(self) -> frozenset[str]:
+        """The names of the proposals that ``open_ml()`` was asked for. Not in the specification."""
+        return self._experimental
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The data types, operators and sizes that the device takes, for importers. Not in the specification."""
+        return self._capabilities
+
+    @property
+    def resources(self) -> tuple[MLBuffer | MLGraph, ...]:
+        """The buffers and graphs that are not destroyed, for tools. Not in the specification."""
+        return *self._buffers, *self._graphs
+
+    @property
     def device(self) -> Device:
         """The device, for tools and extensions. Not in the specification."""
         return self._device

@@ -52,6 +52,10 @@ class ContextInterface(CallReceiver, Protocol):
     """The members of ``MLContext`` that its buffers and graphs use."""
 
     @property
+    def label(self) -> str:
+        """The name that the context was given."""
+
+    @property
     def backend(self) -> BackendInfo:
         """The backend, adapter and driver that the context runs on."""
 

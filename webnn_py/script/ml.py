@@ -76,6 +76,19 @@ class ML(Handle):
         """Those that are called for the events of the timelines, to be added and removed. Not in the specification."""
         return self._observers
 
+    @property
+    def contexts(self) -> tuple[MLContext, ...]:
+        """The contexts that have not ended, in the order of their creation. Not in the specification."""
+        return tuple(self._contexts)
+
+    @property
+    def opening(self) -> trio.Event | None:
+        """An event for when all contexts are there that take their time to open; None if none is being opened.
+
+        Not in the specification.
+        """
+        return self._opened if self._opening else None
+
     @overload
     def create_context(
         self,
@@ -206,8 +219,17 @@ class ML(Handle):
         given = {name: value for name, value in options.items() if value is not None}
         return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
 
-    def _check_options(self, options: Mapping[str, object], others: Collection[str]) -> None:
-        """Check all options together, for a context that is created later."""
+    def check_options(self, options: Mapping[str, object], others: Collection[str] = ()) -> None:
+        """Check the options of a context that is created later, all together. Not in the specification.
+
+        Args:
+            options: those of :meth:`create_context`, by name.
+            others: further names that one which is unknown may be meant for.
+
+        Raises:
+            TypeError: one is unknown, or is not what it must be.
+            NotSupportedError: the device's record cannot be loaded.
+        """
         asked = {name: options[name] for name in OWN_OPTIONS if name in options}
         self._checked_options(asked, {name: options[name] for name in options if name not in asked}, others)
 

@@ -151,8 +151,7 @@ def ending_of(result: "Ended | MLPromise[Any]") -> Ended:
     """Return the outcome of an action, when nothing is left to run."""
     if isinstance(result, Ended):
         return result
-    result._mark_reported()
-    outcome: Any = result._outcome
+    outcome: Any = result.outcome
     if result.state == "rejected":
         forget_frames(outcome)
         return Ended("rejected", error=outcome)

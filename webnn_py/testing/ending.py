@@ -32,7 +32,7 @@ def hang(execution: Execution) -> Violation | None:
     for agent in execution.agents:
         if agent.waits_in is not None:
             return _violation(execution, "hang", f"{agent.waits_in} waits, and nothing is left to run")
-    forever = [device.context._lost for device in execution.devices]
+    forever = [device.context.lost for device in execution.devices]
     for agent in execution.agents:
         for name, result in agent.results.items():
             if isinstance(result, MLPromise) and result.state == "pending" and result not in forever:
@@ -73,7 +73,7 @@ async def _held_by_nothing(execution: Execution) -> Violation | None:
         if not context.device_timeline.ended:
             await context.drain()
         statistics = context.statistics()
-        if [*context._buffers, *context._graphs] or not (statistics.live_buffers or statistics.live_bytes):
+        if context.resources or not (statistics.live_buffers or statistics.live_bytes):
             continue
         held = f"{statistics.live_buffers} buffers, {statistics.live_bytes} bytes"
         return _violation(
@@ -83,12 +83,12 @@ async def _held_by_nothing(execution: Execution) -> Violation | None:
 
 
 async def _contents(buffer: MLBuffer) -> Any:
-    if buffer._destroyed:
+    if buffer.destroyed:
         return "destroyed"
     if not buffer.readable:
         return "not readable"
     try:
-        return await cast("MLContext", buffer._context).read_buffer(buffer)
+        return await cast("MLContext", buffer.context).read_buffer(buffer)
     except DOMException as error:
         return f"unreadable: {_named(error)}"
 

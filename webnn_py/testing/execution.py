@@ -42,13 +42,17 @@ class OnDevice:
         self.done_when_lost: int | None = None
 
     @property
+    def is_lost(self) -> bool:
+        """Return whether the context is lost."""
+        return self.context.lost_message is not None
+
+    @property
     def next_step(self) -> str | None:
         """The operation that it would run next."""
-        timeline = self.context.device_timeline
-        if not timeline._queue:
+        operation = next(iter(self.context.device_timeline.entries()), None)
+        if operation is None:
             return None
-        operation = timeline._queue[0]
-        dropped = " dropped" if timeline._lost and operation.abortable else ""
+        dropped = " dropped" if self.is_lost and operation.abortable else ""
         return f"{self.name}: {operation.kind}{dropped}"
 
 
@@ -71,7 +75,7 @@ class Execution:
 
     async def begin(self, nursery: trio.Nursery, scene: Any) -> None:
         """Pause the timelines, when all that the program has begun is done, and let the agents get ready."""
-        for context in list(self._ml._contexts):
+        for context in self._ml.contexts:
             await context.drain()
         await self._settle_down()
         self._ml.script_timeline.pause()
@@ -84,7 +88,7 @@ class Execution:
     def _adopt(self) -> None:
         """Pause the device timelines of contexts that have come since."""
         known = {device.context for device in self.devices}
-        for context in self._ml._contexts:
+        for context in self._ml.contexts:
             if context not in known:
                 context.device_timeline.pause()
                 self.devices.append(OnDevice(context, len(self.devices) + 1))
@@ -127,7 +131,7 @@ class Execution:
         for _ in range(self._entries_of_script() - before):
             self._note_said(step)
         for device in self.devices:
-            if device.done_when_lost is None and device.context.device_timeline._lost:
+            if device.done_when_lost is None and device.is_lost:
                 device.done_when_lost = device.done
 
     async def _give_turn(self, agent: Agent) -> None:
@@ -161,8 +165,8 @@ class Execution:
         """Wait until all tasks wait, finalisers have had their say, and no context is being opened."""
         while True:
             await wait_all_tasks_blocked()
-            if self._ml._opening:
-                await self._ml._opened.wait()
+            if self._ml.opening is not None:
+                await self._ml.opening.wait()
                 continue
             finalised = trio.Event()
             trio.lowlevel.current_trio_token().run_sync_soon(finalised.set)

@@ -98,6 +98,16 @@ class MLPromise(Promised, Generic[T]):
         """``"pending"``, ``"fulfilled"`` or ``"rejected"``: for looking without waiting."""
         return self._state
 
+    @property
+    def outcome(self) -> T | Exception | None:
+        """The value, or the error of a rejection, which counts as awaited; None while pending.
+
+        Not in the specification.
+        """
+        if self._unreported is not None:
+            self._mark_reported()
+        return cast("T | Exception | None", self._outcome)
+
     def _resolve(self, value: T) -> bool:
         """Fulfil the promise; False when it was settled before."""
         return self._settle("fulfilled", value)
@@ -133,8 +143,11 @@ class MLPromise(Promised, Generic[T]):
         return True
 
     @enable_ki_protection
-    def _on_settled(self, callback: Callable[[], None]) -> None:
-        """Have ``callback`` called when the promise settles, within the task that settles it; now, if it has."""
+    def on_settled(self, callback: Callable[[], None]) -> None:
+        """Have a function called when the promise settles, within the task that settles it; at once, if it has.
+
+        For tools and extensions; a rejection counts as awaited. Not in the specification.
+        """
         if self._state != "pending":
             self._mark_reported()
             callback()
@@ -142,6 +155,8 @@ class MLPromise(Promised, Generic[T]):
         if self._waiters is None:
             self._waiters = {}
         self._waiters[callback] = None
+
+    _on_settled = on_settled
 
     def __await__(self) -> Generator[Any, Any, T]:
         if self._trio_run is None:
@@ -251,7 +266,7 @@ async def _decision(promises: list[MLPromise[T]], pending: list[MLPromise[T]]) -
             decided.set()
 
     for promise in pending:
-        promise._on_settled(look)
+        promise.on_settled(look)
     look()
     try:
         await decided.wait()

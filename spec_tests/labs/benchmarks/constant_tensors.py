@@ -94,7 +94,7 @@ async def measured(options):
             builder = webnn_py.MLGraphBuilder(context)
             began = process_time()
             if options.way == "recognized":
-                constants = {name: builder._constant_shared(array, ContentKey(array)) for name, array in arrays.items()}
+                constants = {name: builder.constant_shared(array, ContentKey(array)) for name, array in arrays.items()}
             else:
                 constants = {name: builder.constant(buffers.get(name, array)) for name, array in arrays.items()}
             outputs = drawn(builder, constants, length)

@@ -90,7 +90,7 @@ async def test_equal_constants_are_written_once(builder):
     ones = [builder.constant(np.ones(3, np.float32)) for _ in range(2)]
     large = np.ones(2000, np.float32)
     large.flags.writeable = False
-    shared = [builder._constant_shared(large, b"key") for _ in range(2)]
+    shared = [builder.constant_shared(large, b"key") for _ in range(2)]
     y = builder.add(builder.add(x, ones[0]), ones[1])
     z = builder.mul(builder.mul(builder.reduce_sum(x), shared[0]), shared[1])
     model = to_model({"y": y, "z": z})

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
+from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_export.body import name_of
@@ -133,7 +134,7 @@ class ConversionContext(Builder):
             made = self._builder.append(operator, *args, **{**kwargs, "label": self.label})
         except TypeError as error:
             raise Refused(str(error)) from error
-        value: Any = self._builder._values[made[0] if isinstance(made, list) else made]
+        value: Any = self.value_of(made[0] if isinstance(made, list) else made)
         self.drawn.append(value.node)
         return made
 
@@ -143,11 +144,16 @@ class ConversionContext(Builder):
 
     def value_of(self, operand: MLOperand) -> GraphValue:
         """Return the value of the graph that an operand stands for."""
-        return self._builder._values[operand]
+        return self._builder.value_of(operand)
 
     def operand_of(self, value: GraphValue) -> MLOperand:
         """Return an operand that stands for a value of the graph."""
-        return self._builder._operand(value, self.label)
+        return self._builder.operand_of(value, self.label)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The data types, operators and sizes that the device takes."""
+        return self._builder.context.capabilities
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
         """Add an operator of one output that is given as a value."""
@@ -156,10 +162,8 @@ class ConversionContext(Builder):
 
     def draws_whole(self, composite: Operator[..., Any]) -> bool:
         """Return whether a composite is one node: the device takes it, and alone decides."""
-        builder = self._builder
-        return not any(each.sees_all for each in builder.context.extensions) and (
-            composite in builder._capabilities.composites
-        )
+        seen = any(each.sees_all for each in self._builder.context.extensions)
+        return not seen and composite in self.capabilities.composites
 
     def composite(
         self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
@@ -174,7 +178,7 @@ class ConversionContext(Builder):
         if self.draws_whole(composite):
             try:
                 given = {name: self.operand(value) for name, value in operands.items()}
-                return cast("list[MLOperand]", self.append(composite, **{**given, **options}))
+                return cast("list[MLOperand]", self.append(composite, **given, **options))
             except Refused:
                 pass  # its operators may take what it does not, or say what they refuse
         drawn = COMPOSITES[composite.name].decomposition(self, **operands, **options)
@@ -213,13 +217,13 @@ class ConversionContext(Builder):
                 self.expenses.add_bytes(array.nbytes)
                 array = narrowed(array, narrow)
         try:
-            return self._builder._constant_shared(read_only(array), self._constants.key_of(array))
+            return self._builder.constant_shared(read_only(array), self._constants.key_of(array))
         except TypeError as error:
             raise Refused(str(error)) from error
 
     def _constant_in_shape(self, operand: MLOperand, shape: Sequence[int]) -> MLOperand | None:
         """Return a constant in another shape, which is another constant; None of anything else."""
-        value, sizes = self._builder._values[operand], tuple(shape)
+        value, sizes = self.value_of(operand), tuple(shape)
         data = value.data if isinstance(value, Constant) else None
         if not isinstance(value, Constant) or not isinstance(data, np.ndarray):
             return None
@@ -227,13 +231,13 @@ class ConversionContext(Builder):
             return None  # as the operator says it
         there, place = self._constants.in_shapes, (operand, sizes)
         if place not in there:
-            there[place] = self._builder._constant_shared(read_only(data.reshape(sizes)), value.key)
+            there[place] = self._builder.constant_shared(read_only(data.reshape(sizes)), value.key)
         return there[place]
 
     @property
     def has_four_bits(self) -> bool:
         """Return whether integers of four bits stay what they are: the proposal "int4", where it was asked for."""
-        return bool(self._builder._capabilities.packed)
+        return bool(self.capabilities.packed)
 
     def four_bits(self, packed: StaticValue, data_type: str, shape: Sequence[int]) -> MLOperand:
         """Return a constant of four bits, for quantization: two elements in a byte, the first in the lower bits."""
@@ -253,7 +257,7 @@ class ConversionContext(Builder):
         self.is_repeatable = False
         known = self._constants.known
         if value not in known:
-            array = known_value(self._builder._values[value], self.expenses)
+            array = known_value(self.value_of(value), self.expenses)
             known[value] = None if array is None else read_only(array)
         return known[value]
 
@@ -263,7 +267,7 @@ class ConversionContext(Builder):
             return bool(value.dtype == np.bool_)
         if value.data_type != "uint8":
             return False
-        return is_boolean(self._builder._values[value], self._constants.boolean_inputs)
+        return is_boolean(self.value_of(value), self._constants.boolean_inputs)
 
     def number(self, value: float, like: MLOperand | MLOperandDataType) -> MLOperand:
         """Return a scalar constant of a data type, or that of ``like``; equal ones are one."""
@@ -283,7 +287,7 @@ class ConversionContext(Builder):
         Raises:
             Refused: the device has no such type, and none that is allowed in its place.
         """
-        supported = self._builder._capabilities.data_types
+        supported = self.capabilities.data_types
         return webnn_data_type(subject, element_type, self._constants.narrowing, supported)
 
     def required(self, subject: str, value: Value) -> StaticValue:

@@ -36,7 +36,7 @@ class Freezing:
             operands: those that must be static.
             highest_rank: of the inputs; "" is returned where freezing does not help, or for others.
         """
-        inputs = _together(self._inputs_of(self._builder._values[operand]) for operand in operands)
+        inputs = _together(self._inputs_of(self._builder.value_of(operand)) for operand in operands)
         names = [item.name for item in inputs if item is not None and item.descriptor.rank <= highest_rank]
         if not names or len(names) < len(inputs):
             return ""

@@ -130,13 +130,16 @@ class ModelConversion:
             self._add_problem("input", name, error)
             self._scope[name] = MISSING
             return
-        if operand not in self._builder._values or operand.data_type != data_type:
-            raise ValueError(
-                f"input_operands[{name!r}] is {operand!r}; it must be an operand of the builder, of {data_type}"
-            )
+        wanted = f"input_operands[{name!r}] is {operand!r}; it must be an operand of the builder, of {data_type}"
+        try:
+            value = self._builder.value_of(operand)
+        except TypeError:
+            raise ValueError(wanted) from None
+        if operand.data_type != data_type:
+            raise ValueError(wanted)
         self._scope[name] = operand
         if element_type == TensorProto.BOOL:
-            self._constants.boolean_inputs.add(self._builder._values[operand])
+            self._constants.boolean_inputs.add(value)
 
     def check_types(self, inputs: Mapping[str, int]) -> None:
         """Refuse inputs of element types that WebNN lacks.
@@ -164,7 +167,7 @@ class ModelConversion:
             operand = self._builder.input(name, data_type=data_type, shape=shape)
             self._scope[name] = operand
             if element_type == TensorProto.BOOL:
-                self._constants.boolean_inputs.add(self._builder._values[operand])
+                self._constants.boolean_inputs.add(self._builder.value_of(operand))
         except (Refused, TypeError) as error:
             self._add_problem("input", name, error)
             self._scope[name] = MISSING
@@ -205,7 +208,7 @@ class ModelConversion:
             context = self._context(name, [True])
             try:
                 operand = context.operand(_output(value))
-                computed = isinstance(self._builder._values[operand], Output)
+                computed = isinstance(self._builder.value_of(operand), Output)
                 outputs[name] = operand if computed else context.identity(operand)
             except Refused as refused:
                 self._add_problem("output", name, refused)

@@ -97,8 +97,8 @@ class Repetition:
         first: dict[int, int] = {}
         for index, value in enumerate(values):
             if isinstance(value, MLOperand):
-                kind = type(self._builder._values[value])
-                parts.append((value._descriptor, kind, first.setdefault(id(value), index)))
+                kind = type(self._builder.value_of(value))
+                parts.append((value.data_type, value.shape, kind, first.setdefault(id(value), index)))
             elif isinstance(value, np.ndarray) and value.nbytes <= MOST_COMPARED:
                 parts.append((value.dtype, value.shape, value.tobytes()))
             else:
@@ -125,7 +125,7 @@ class Repetition:
             if isinstance(before, MLOperand) and isinstance(now, MLOperand)
         }
         results = [result for result in drawn.results if isinstance(result, MLOperand)]
-        operands.update(self._builder._drawn_alike(drawn.operators, operands, results, label))
+        operands.update(self._builder.draw_alike(drawn.operators, operands, results, label))
         return [operands[result] if isinstance(result, MLOperand) else result for result in drawn.results]
 
     def is_varying(self, node: NodeProto) -> bool:
@@ -160,11 +160,11 @@ class Repetition:
         results: Sequence[Value | None],
     ) -> None:
         """Keep what a node came to, if it always comes to that."""
-        own = self._builder._values
-        known = {own[value] for value in values if isinstance(value, MLOperand)}
+        own = self._builder.value_of
+        known = {own(value) for value in values if isinstance(value, MLOperand)}
         known.update(result for operator in context.drawn for result in operator.results)
         read = {value for operator in context.drawn for value in operator.inputs if not isinstance(value, Constant)}
-        read.update(own[result] for result in results if isinstance(result, MLOperand))
+        read.update(own(result) for result in results if isinstance(result, MLOperand))
         if context.is_repeatable and read <= known:
             operators = [(operator, operator.results) for operator in context.drawn]
             self._drawn[key] = Drawn(node, list(values), operators, results)

@@ -214,18 +214,18 @@ class _SortedBody:
             Refused: it has to be unrolled.
         """
         values, indices = self._followed(most)
-        context, builder = self.call.context, self.call.context._builder
+        context = self.call.context
         parts = {node.output[0]: self._scanned(node, found) for node, found in zip(self.rows, indices, strict=True)}
         static = self.stays | self.changing.keys()
         given = {name: tensor_of(value) for name, value in self.states.items() if name not in static}
         states = {name: context.operand(value) for name, value in given.items()}
         scanned, ways = [whole for whole, _ in parts.values()], [way for _, way in parts.values()]
-        descriptors = [state._descriptor for state in states.values()]
+        descriptors = [context.value_of(state).descriptor for state in states.values()]
         rows = [MLOperandDescriptor(whole.data_type, whole.shape[1:]) for whole in scanned]
         inputs = [Input(item, f"i{number}") for number, item in enumerate([*descriptors, *rows])]
         if not states or not scanned or any(item.descriptor.data_type == "uint8" for item in inputs):
             raise Refused("it has no rows, or perhaps booleans, which rules tell by what they come from")
-        stand_ins = {name: builder._operand(item, "loop") for name, item in zip([*states, *parts], inputs, strict=True)}
+        stand_ins = {name: context.operand_of(item) for name, item in zip([*states, *parts], inputs, strict=True)}
         stacks = self.body.wanted[1 + len(self.states) :]
         wanted = [False, *[name in states for name in self.states], *stacks]
         made = yield from self._step({**self.body.own, **stand_ins}, values, wanted)
@@ -233,9 +233,9 @@ class _SortedBody:
             raise Refused("a state changes its shape")
         step, outer = _step_of(inputs, made)
         count = len(indices[0])
-        if not builder._capabilities.runs_loop(step, count):
+        if not context.capabilities.runs_loop(step, count):
             raise Refused("the device runs the steps faster")
-        operands = [*states.values()], scanned, [builder._operand(value, "loop") for value in outer]
+        operands = [*states.values()], scanned, [context.operand_of(value) for value in outer]
         directions = [*ways, *[0] * (len(made) - len(states))]
         results = iter(context.append(LOOP, *operands, step=step, steps=count, directions=directions))
         last = {**self.states, **values}
@@ -259,8 +259,8 @@ class _SortedBody:
         body = attrs.evolve(self.body, wanted=wanted, needed=needed, own=own)
         given = [np.array(0), np.array(True), *[own.get(name, value) for name, value in self.states.items()]]
         results = yield from self.call.results(body, given, 0)
-        values = self.call.context._builder._values
-        made = [values[result] for result in results if isinstance(result, MLOperand)]
+        value_of = self.call.context.value_of
+        made = [value_of(result) for result in results if isinstance(result, MLOperand)]
         if len(made) < len(names):
             raise Refused("an output is not computed by the steps")
         return made

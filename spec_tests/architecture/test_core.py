@@ -1,0 +1,225 @@
+"""The core knows nothing of the layers, and layers use its public names alone: both are counted, place by place."""
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import webnn_py
+
+ROOT = Path(webnn_py.__file__).parent
+
+CORE = (
+    *("device/*.py", "device/bookkeeping", "device/compiling", "device/records", "device/steps"),
+    *("operators", "script", "timelines"),
+    *("descriptors.py", "errors.py", "frozen.py", "graph.py", "handle.py", "in_flight.py", "message_text.py"),
+    *("distribution.py", "observer.py", "trio_run.py", "unique_names.py", "unreported_errors.py"),
+)
+"""The files and folders of the core; every other module of the package is a layer's."""
+
+KNOWN_IMPORTS: dict[str, set[str]] = {
+    "device/backend.py": {"saved_graphs.record"},
+    "device/bookkeeping/savable_nodes.py": {"saved_graphs.nodes", "saved_graphs.record"},
+    "device/compiling/expansion.py": {"rewriting.builder", "rewriting.walk"},
+    "device/compiling/four_bits.py": {"rewriting.builder", "rewriting.walk"},
+    "device/device.py": {"graph_pictures.plan", "rewriting.report"},
+    "device/steps/saving.py": {"saved_graphs.nodes", "saved_graphs.record"},
+    "device/steps/subgraphs.py": {"rewriting.builder", "rewriting.composites", "rewriting.walk"},
+    "script/browser_rules.py": {"browser_profiles"},
+    "script/builder.py": {"graph_pictures.description", "graph_pictures.picture", "rewriting.composites"},
+    "script/context.py": {"graph_pictures.as_json", "saved_graphs.folder", "saved_graphs.record"},
+    "script/graph.py": {
+        "graph_pictures.description",
+        "graph_pictures.picture",
+        "graph_pictures.plan",
+        "rewriting.report",
+    },
+    "script/interfaces.py": {"saved_graphs.folder"},
+    "script/javascript_export.py": {"web_export.folder"},
+    "script/ml.py": {"saved_graphs.folder", "saved_graphs.record"},
+    "script/saving.py": {"saved_graphs.folder", "saved_graphs.record"},
+    "script/webgpu_interop.py": {"device.on_wgpu.runtime.buffer_sharing"},
+    "script/webnn_files.py": {
+        "regular_files",
+        "webnn_files.drawing",
+        "webnn_files.text",
+        "webnn_files.weights",
+        "webnn_files.writing",
+    },
+}
+"""The layers that files of the core still import: to become fewer."""
+
+KNOWN_READS: dict[str, set[str]] = {
+    "javascript/api.py": {
+        *("_create_buffer", "_descriptor", "_mark_reported", "_on_settled", "_outcome", "_refused", "_values"),
+    },
+    "javascript/connections.py": {"_timeline"},
+    "javascript/host.py": {"_context", "_descriptor", "_experimental", "_exports", "_on_settled", "_outcome"},
+    "javascript/memory.py": {
+        *("_contexts", "_descriptor", "_device", "_has_built", "_on_settled", "_operator_count"),
+    },
+    "javascript/node_program.py": {"_watching"},
+    "javascript/session.py": {"_watching"},
+    "onnx_models/conversion/context.py": {"_browser"},
+    "onnx_models/conversion/model_conversion.py": {"_browser"},
+    "runtime/contexts.py": {"_keep_graphs_in"},
+    "runtime/graph_cache.py": {"_browser", "_graph_folder"},
+}
+"""The underscore names of the core that files of layers still read: to become fewer."""
+
+OTHERS: dict[str, set[str]] = {
+    "command/convert.py": {"_size"},
+    "command/info.py": {"_size"},
+    "command/loading.py": {"_size"},
+    "command/to_javascript.py": {"_size"},
+    "device/on_wgpu/runtime/buffer_sharing.py": {"_device"},
+    "runtime/bindings.py": {"_descriptor", "_hold"},
+    "runtime/environment.py": {"_create"},
+    "runtime/generation/conversation.py": {"_opened"},
+    "runtime/generation/steps.py": {"_forget", "_opened"},
+}
+"""Underscore names that the core has by chance as well: of classes of another file of the layer, or of wgpu."""
+
+
+PATHS = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")}
+
+
+class Read(NamedTuple):
+    """A place where an underscore name of something else than ``self`` is read."""
+
+    line: int
+    name: str
+    text: str
+
+
+class Module(NamedTuple):
+    """What is counted of a module: the layers and core modules that it imports, its underscore names, and reads."""
+
+    imports: list[tuple[int, str]]
+    defined: set[str]
+    reads: list[Read]
+
+
+@cache
+def modules() -> dict[str, Module]:
+    """Return the modules of the package by their paths in it."""
+    return {path: module((ROOT / path).read_text(encoding="utf-8")) for path in sorted(PATHS)}
+
+
+def module(source: str) -> Module:
+    found = Module([], set(), [])
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found.imports.extend((node.lineno, item.name) for item in names if is_ours(item.name))
+            case ast.ImportFrom(module=str(origin), names=names) if is_ours(origin):
+                inner = {item.name: f"{origin}.{item.name}" for item in names}
+                given = {name if file_of(name) in PATHS else origin for name in inner.values()}
+                found.imports.extend((node.lineno, name) for name in sorted(given))
+                if is_core(file_of(origin)):
+                    found.reads.extend(Read(node.lineno, name, name) for name in inner if is_private(name))
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
+                found.defined.add(name)
+            case ast.Attribute(attr=name) if is_private(name) and not is_self(node.value):
+                found.reads.append(Read(node.lineno, name, ast.unparse(node)))
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.defined.add(name)
+            case ast.ClassDef(name=name, body=body):
+                found.defined.update({name}, *map(assigned, body))
+    return found
+
+
+def assigned(node: ast.stmt) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def is_ours(name: str) -> bool:
+    return name.split(".", maxsplit=1)[0] == "webnn_py"
+
+
+def is_core(path: str) -> bool:
+    folder = Path(path).parent.as_posix()
+    return any(path == place or f"{folder}/".startswith(f"{place}/") or f"{folder}/*.py" == place for place in CORE)
+
+
+def file_of(name: str) -> str:
+    """Return the file that a module of the package is."""
+    path = "/".join(name.split(".")[1:])
+    return f"{path}.py" if f"{path}.py" in PATHS else f"{path}/__init__.py".lstrip("/")
+
+
+@cache
+def names_of_the_core() -> frozenset[str]:
+    """Return the underscore names that the core's classes and functions have."""
+    defined = [module.defined for path, module in modules().items() if is_core(path)]
+    return frozenset(filter(is_private, set().union(*defined)))
+
+
+def test_the_core_is_there():
+    core = {path for path in modules() if is_core(path)}
+    assert {"script/context.py", "timelines/timeline.py", "graph.py", "device/device.py"} <= core
+    assert len(core) < len(modules()) / 2
+    assert {"_lost_message", "_values", "_draw", "_outcome"} <= names_of_the_core()
+
+
+def test_the_core_imports_no_layer():
+    found: dict[str, set[str]] = {}
+    places = []
+    for path, module in modules().items():
+        for line, name in module.imports if is_core(path) else ():
+            layer = name.removeprefix("webnn_py.")
+            if not is_core(file_of(name)):
+                found.setdefault(path, set()).add(layer)
+                if layer not in KNOWN_IMPORTS.get(path, ()):
+                    places.append(f"{path}:{line} imports {name}")
+    assert not places, f"{len(places)} new imports of layers in the core:\n" + "\n".join(places)
+    assert found == KNOWN_IMPORTS, "those that are gone are to be removed from KNOWN_IMPORTS"
+
+
+def test_no_layer_reads_an_underscore_name_of_the_core():
+    found: dict[str, set[str]] = {}
+    places = []
+    for path, module in modules().items():
+        own = module.defined | OTHERS.get(path, set())
+        for read in () if is_core(path) else module.reads:
+            if read.name in names_of_the_core() and read.name not in own:
+                found.setdefault(path, set()).add(read.name)
+                if read.name not in KNOWN_READS.get(path, ()):
+                    places.append(f"{path}:{read.line} reads {read.text}")
+    assert not places, (
+        f"{len(places)} underscore names of the core are read outside of it; use what is public, or add a documented"
+        " name to the core. One of another class, whose name the core has by chance, belongs in OTHERS.\n"
+        + "\n".join(places)
+    )
+    assert found == KNOWN_READS, "those that are gone are to be removed from KNOWN_READS"
+
+
+SOURCE = """
+from webnn_py.handle import Handle, _secret
+
+class Layer:
+    _own: int
+
+    def read(self, context, other):
+        import webnn_py.script.context
+        self._kept = self._inherited
+        return context._lost_message, other._own, self.context._device.backend
+"""
+
+
+def test_reads_and_imports_are_found_wherever_they_are():
+    found = module(SOURCE)
+    assert sorted(found.imports) == [(2, "webnn_py.handle"), (8, "webnn_py.script.context")]
+    assert found.defined == {"Layer", "read", "_own", "_kept"}
+    assert {read.text for read in found.reads} == {
+        *("_secret", "context._lost_message", "other._own", "self.context._device"),
+    }
