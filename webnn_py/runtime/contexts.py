@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar, final
 
 import trio
 
 from webnn_py.device.backend import Lends
-from webnn_py.device.records.memory_by_label import Entry, MemoryByLabel
+from webnn_py.device.records.memory_by_label import LabelledMemory, MemoryByLabel, largest_first
 from webnn_py.errors import InvalidStateError
 from webnn_py.message_text import in_brackets
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
@@ -261,7 +261,7 @@ class ContextOwner:
         if self._closed:
             raise InvalidStateError(f"{method}(): the environment is closed")
 
-    def books(self) -> tuple[int, int, int, Mapping[str, Entry]]:
+    def books(self) -> tuple[int, int, int, tuple[LabelledMemory, ...]]:
         """Live buffers, live bytes, host copies since the environment was made, and what lives under each label."""
         self._drop_ended()
         looked_at = [context.statistics() for context in self._former]
@@ -277,5 +277,5 @@ class ContextOwner:
             sum(item.live_buffers for item in looked_at),
             sum(item.live_bytes for item in looked_at),
             self._former_host_copies + sum(item.host_copies for item in looked_at),
-            by_label.entries(),
+            largest_first(by_label.entries()),
         )

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
@@ -81,7 +81,17 @@ class BuiltGraph:
 
 
 class DrawnModel(ABC):
-    """A model whose graphs are drawn by a builder, compiled, and kept in the context's graph cache."""
+    """A model whose graphs are drawn by a builder, compiled, and kept in the context's graph cache.
+
+    Attributes:
+        inputs: its inputs by name; dimensions that are strings are bound by the feeds.
+        outputs: its outputs by name.
+        sizes: the sizes of symbolic dimensions that are known; none by default.
+    """
+
+    inputs: Mapping[str, TensorDescriptor]
+    outputs: Mapping[str, TensorDescriptor]
+    sizes: Mapping[str, int] = {}
 
     @abstractmethod
     async def _drawn(
@@ -207,34 +217,8 @@ class OnnxSource(DrawnModel):
             raise UnsupportedModelError(problems) from None
 
 
-class Model(Protocol):
-    """A model, ready for a session.
-
-    Attributes:
-        inputs: its inputs by name; dimensions that are strings are bound by the feeds.
-        outputs: its outputs by name.
-        sizes: the sizes of symbolic dimensions that are known.
-    """
-
-    @property
-    def inputs(self) -> Mapping[str, TensorDescriptor]: ...  # noqa: D102
-    @property
-    def outputs(self) -> Mapping[str, TensorDescriptor]: ...  # noqa: D102
-    @property
-    def sizes(self) -> Mapping[str, int]: ...  # noqa: D102
-
-    async def graph(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
-    ) -> MLGraph:
-        """Return a graph for shapes of the inputs that it leaves open."""
-
-    async def check_finite(
-        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
-    ) -> NonFinite | None:
-        """Find the node that makes the first NaN or infinity."""
-
-    def release(self, graph: MLGraph) -> None:
-        """Let go of a graph."""
+Model = BuiltGraph | DrawnModel
+"""A model, ready for a session."""
 
 
 async def load_model(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 
 from webnn_py.device.backend import BackendInfo
-from webnn_py.device.records.memory_by_label import Entry, LabelledMemory, largest_first
+from webnn_py.device.records.memory_by_label import LabelledMemory
 from webnn_py.script.context import MLContext
 
 TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]
@@ -40,18 +39,14 @@ class EnvironmentStatistics:
         live_buffers: buffers that have memory on the device, those of contexts that are ending included.
         live_bytes: bytes on the device.
         host_copies: how often bytes were copied between host and device since the environment was made.
+        by_label: what lives under each label, from the most bytes; "" is all without one. Reads are left out.
     """
 
     sessions: int
     live_buffers: int
     live_bytes: int
     host_copies: int
-    _by_label: Mapping[str, Entry] = attrs.field(repr=False, hash=False)
-
-    @property
-    def by_label(self) -> tuple[LabelledMemory, ...]:
-        """Return what lives under each label, from the most bytes; "" is all without one. Reads are left out."""
-        return largest_first(self._by_label)
+    by_label: tuple[LabelledMemory, ...] = attrs.field(repr=False)
 
 
 @attrs.frozen

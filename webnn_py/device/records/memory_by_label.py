@@ -46,11 +46,6 @@ class MemoryByLabel:
         else:
             self._entries[label] = new
 
-    def add_all(self, entries: Mapping[str, Entry]) -> None:
-        """Add the counts of another record."""
-        for label, (buffers, graphs, byte_length) in entries.items():
-            self.add(label, buffers=buffers, graphs=graphs, byte_length=byte_length)
-
     def entries(self) -> Mapping[str, Entry]:
         """Return a copy; this is cheap, since nothing is sorted and no record is made."""
         return dict(self._entries)

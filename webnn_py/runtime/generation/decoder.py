@@ -105,7 +105,6 @@ class DecoderSource(DrawnModel):
                 self._growing = GrowingCaches(nodes, *split_caches(configuration), self._lengths)
         self.appends = self._growing is None and self.grows
         self._rows = capacity if self._growing is None else cache_rows(capacity)
-        self.sizes: Mapping[str, int] = {}
         cached = {name: self._cache(name) for name in self.caches}
         self.inputs = {STEP: TensorDescriptor("int32", ("batch", "columns")), **cached}
         self.vocabulary = vocabulary_of(model, self._names.logits)

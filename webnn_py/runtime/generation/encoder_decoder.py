@@ -71,10 +71,6 @@ class EncodedSource(DrawnModel):
         NotSupportedError: the model has other inputs or outputs than decoders that are supported.
     """
 
-    sizes: Mapping[str, int] = {}
-    inputs: Mapping[str, TensorDescriptor]
-    outputs: Mapping[str, TensorDescriptor]
-
     def __init__(
         self, model: OnnxModel, configuration: DecoderConfiguration, capacity: int, *, has_cache: bool
     ) -> None:
