@@ -12,7 +12,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial, wraps
 from typing import (
     TYPE_CHECKING,
@@ -50,6 +50,7 @@ P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
 R = TypeVar("R")
+ObserverT = TypeVar("ObserverT", Trace, Check)
 
 
 class _OnLoop(Generic[S]):
@@ -365,31 +366,25 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
                 return self._loop.run_sync(self._async.statistics)
         return self._async.statistics()
 
-    @contextmanager
-    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Iterator[Trace]:
+    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> AbstractContextManager[Trace]:
         """Record what happens on the timelines of all blocking environments; see :func:`webnn_py.tracing.trace`."""
-        loop = self._loop
-        recorded = loop.run_sync(lambda: trace(loop.ml, kernels=kernels, most_events=most_events).__enter__())
-        try:
-            yield recorded
-        finally:
-            try:
-                loop.run_sync(recorded.__exit__, None, None, None)
-            except InvalidStateError:  # the loop has ended with the last environment: nothing happens there any more
-                recorded.__exit__(None, None, None)
+        return self._entered(lambda: trace(self._loop.ml, kernels=kernels, most_events=most_events))
+
+    def check(self) -> AbstractContextManager[Check]:
+        """Find redundant work, and what is never destroyed, in all blocking environments."""
+        return self._entered(lambda: check(self._loop.ml))
 
     @contextmanager
-    def check(self) -> Iterator[Check]:
-        """Find redundant work, and what is never destroyed, in all blocking environments."""
-        loop = self._loop
-        checked = loop.run_sync(lambda: check(loop.ml).__enter__())
+    def _entered(self, made: Callable[[], ObserverT]) -> Iterator[ObserverT]:
+        """Enter and leave a block of the loop's."""
+        entered = self._loop.run_sync(lambda: made().__enter__())
         try:
-            yield checked
+            yield entered
         finally:
             try:
-                loop.run_sync(checked.__exit__, None, None, None)
-            except InvalidStateError:  # as in trace()
-                checked.__exit__(None, None, None)
+                self._loop.run_sync(entered.__exit__, None, None, None)
+            except InvalidStateError:  # the loop has ended with the last environment: nothing happens there any more
+                entered.__exit__(None, None, None)
 
     # --- sessions and tensors --------------------------------------------------------------------------------
 
