@@ -18,52 +18,21 @@ CORE = (
 """The files and folders of the core; every other module of the package is a layer's."""
 
 KNOWN_IMPORTS: dict[str, set[str]] = {
-    "device/backend.py": {"saved_graphs.record"},
-    "device/bookkeeping/savable_nodes.py": {"saved_graphs.nodes", "saved_graphs.record"},
     "device/compiling/expansion.py": {"rewriting.builder", "rewriting.walk"},
     "device/compiling/four_bits.py": {"rewriting.builder", "rewriting.walk"},
-    "device/device.py": {"graph_pictures.plan", "rewriting.report"},
-    "device/steps/saving.py": {"saved_graphs.nodes", "saved_graphs.record"},
     "device/steps/subgraphs.py": {"rewriting.builder", "rewriting.composites", "rewriting.walk"},
     "script/browser_rules.py": {"browser_profiles"},
-    "script/builder.py": {"graph_pictures.description", "graph_pictures.picture", "rewriting.composites"},
-    "script/context.py": {"graph_pictures.as_json", "saved_graphs.folder", "saved_graphs.record"},
-    "script/graph.py": {
-        "graph_pictures.description",
-        "graph_pictures.picture",
-        "graph_pictures.plan",
-        "rewriting.report",
-    },
-    "script/interfaces.py": {"saved_graphs.folder"},
-    "script/javascript_export.py": {"web_export.folder"},
-    "script/ml.py": {"saved_graphs.folder", "saved_graphs.record"},
-    "script/saving.py": {"saved_graphs.folder", "saved_graphs.record"},
     "script/webgpu_interop.py": {"device.on_wgpu.runtime.buffer_sharing"},
-    "script/webnn_files.py": {
-        "regular_files",
-        "webnn_files.drawing",
-        "webnn_files.text",
-        "webnn_files.weights",
-        "webnn_files.writing",
-    },
 }
 """The layers that files of the core still import: to become fewer."""
 
 KNOWN_READS: dict[str, set[str]] = {
-    "javascript/api.py": {
-        *("_create_buffer", "_descriptor", "_mark_reported", "_on_settled", "_outcome", "_refused", "_values"),
-    },
-    "javascript/connections.py": {"_timeline"},
-    "javascript/host.py": {"_context", "_descriptor", "_experimental", "_exports", "_on_settled", "_outcome"},
-    "javascript/memory.py": {
-        *("_contexts", "_descriptor", "_device", "_has_built", "_on_settled", "_operator_count"),
-    },
+    "javascript/api.py": {"_create_buffer"},
+    "javascript/host.py": {"_context", "_experimental", "_exports"},
     "javascript/node_program.py": {"_watching"},
-    "javascript/session.py": {"_watching"},
     "onnx_models/conversion/context.py": {"_browser"},
     "onnx_models/conversion/model_conversion.py": {"_browser"},
-    "runtime/contexts.py": {"_keep_graphs_in"},
-    "runtime/graph_cache.py": {"_browser", "_graph_folder"},
+    "runtime/graph_cache.py": {"_browser"},
 }
 """The underscore names of the core that files of layers still read: to become fewer."""
 

@@ -174,7 +174,7 @@ async def test_a_damaged_file_is_built_again_and_mended(cached, folder, conversi
 @pytest.mark.parametrize("error", [OperationError, UnknownError])
 async def test_a_graph_that_cannot_be_loaded_is_built_with_a_warning(cached, monkeypatch, conversions, error):
     expected = await result(cached)
-    monkeypatch.setattr(SavedGraphs, "load", lambda *_: MLPromise._refused(error("load(): no"), "load()", None))
+    monkeypatch.setattr(SavedGraphs, "load", lambda *_: MLPromise.refused(error("load(): no"), "load()", None))
     with pytest.warns(RuntimeWarning, match=r"a graph is built again, .* cannot be used: load\(\): no"):
         np.testing.assert_array_equal(await result(cached), expected)
     assert len(conversions) == 2

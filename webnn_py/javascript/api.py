@@ -132,8 +132,7 @@ class API:
         """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
         promise = self._graphs.delete(context, key)
         if promise.state == "rejected":
-            promise._mark_reported()
-            raise cast("Exception", promise._outcome)
+            raise cast("Exception", promise.outcome)
 
     @property
     def _graphs(self) -> SavedGraphs:
@@ -193,8 +192,8 @@ class API:
         try:
             out = self._array(target, buffer.data_type)
         except TypeError as error:
-            return MLPromise._refused(TypeError(f"readTensor(): {error}"))
-        length = buffer._descriptor.byte_length
+            return MLPromise.refused(TypeError(f"readTensor(): {error}"))
+        length = buffer.storage.descriptor.byte_length
         if self._mode.larger_output and out.nbytes > length:
             out = out.view(np.uint8)[:length]
         return Converted(context.read_buffer(buffer, out=out), lambda _none: out)
@@ -252,12 +251,12 @@ class API:
         )
         names = self._names.get(builder, {})
         if any(own != name for own, name in names.items()):
-            promise._on_settled(lambda: self._remember(promise, names))
+            promise.on_settled(lambda: self._remember(promise, names))
         return promise
 
     def _remember(self, promise: MLPromise[MLGraph], names: Names) -> None:
         if promise.state == "fulfilled":
-            graph = cast("MLGraph", promise._outcome)
+            graph = cast("MLGraph", promise.outcome)
             self._graph_names[graph] = {names[own]: own for own in graph.input_descriptors}
 
     def _operator(self, builder: MLGraphBuilder, operator: Operator[..., Any], arguments: list[Any]) -> Any:
@@ -315,8 +314,8 @@ def _align(builder: Any, values: dict[str, Any]) -> None:
         operand = values[name]
         if operand.rank < rank:
             shape = [1] * (rank - operand.rank) + list(operand.shape)
-            constant = builder._values.get(operand)
             if operand.data_type in FOUR_BITS:  # which only constants are, and nothing reshapes
+                constant = builder.value_of(operand)
                 values[name] = builder.constant(constant.data, data_type=operand.data_type, shape=shape)
             else:
                 values[name] = builder.reshape(operand, shape)

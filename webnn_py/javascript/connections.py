@@ -181,8 +181,7 @@ class Connection:
         promise = self._host.latest
         if promise is None:
             return False
-        if promise._timeline is not None:
-            promise._timeline.run_waiting()
+        promise.run_waiting()
         return promise.state == "pending"
 
     # --- events ------------------------------------------------------------------------------------------------

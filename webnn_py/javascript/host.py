@@ -160,7 +160,7 @@ class Host:
             self._last += 1
             number = self._last
         self._promises.add(number)
-        promise._on_settled(lambda: self._settled(number, promise, convert))
+        promise.on_settled(lambda: self._settled(number, promise, convert))
         return number
 
     def _settled(self, number: int, promise: MLPromise[Any], convert: Callable[[Any], Any] | None) -> None:
@@ -168,9 +168,9 @@ class Host:
         settlement: dict[str, Any] = {"promise": number}
         data = None
         if promise.state == "rejected":
-            settlement["error"] = self._error(cast("Exception", promise._outcome))
+            settlement["error"] = self._error(cast("Exception", promise.outcome))
         else:
-            value: Any = promise._outcome
+            value: Any = promise.outcome
             settlement["value"], data = self._encode(value if convert is None else convert(value))
         self._settle(settlement, data)
 
@@ -206,7 +206,7 @@ def _attributes_of_buffer(buffer: MLBuffer) -> dict[str, Any]:
     flags = {name: getattr(buffer, name) for name in ("readable", "writable", "constant")}
     attributes = {**_descriptor_of(buffer), **flags}
     if buffer._exports is not None:
-        attributes["exports"] = {"usage": buffer._exports.usage, "byteLength": buffer._descriptor.byte_length}
+        attributes["exports"] = {"usage": buffer._exports.usage, "byteLength": buffer.storage.descriptor.byte_length}
     return attributes
 
 

@@ -452,15 +452,15 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         return frozenset(self._input_names)
 
     def value_of(self, operand: MLOperand) -> Value:
-        """Return the value of the graph that an operand stands for, for importers. Not in the specification.
+        """Return the value of the graph that an operand stands for, for tools. Not in the specification.
 
         Raises:
-            TypeError: the operand belongs to another builder, or to a graph that is built.
+            TypeError: it belongs to another builder.
         """
-        value = self._values.get(operand)
-        if value is None:
-            raise TypeError(f"value_of(): {operand!r} belongs to another builder, or its graph is built")
-        return value
+        try:
+            return self._values[operand]
+        except KeyError:
+            raise TypeError(f"{operand!r} belongs to another builder") from None
 
     def operand_of(self, value: Value, origin: str = "") -> MLOperand:
         """Return an operand that stands for a value of the graph, for importers. Not in the specification.

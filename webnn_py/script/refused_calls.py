@@ -25,7 +25,7 @@ def rejected_promise(receiver: CallReceiver, method: str, error: Exception, *arg
         cause, error = error.__cause__, type(error)(f"{method}(): {error}")
         error.__cause__ = cause
     report_refusal(receiver, method, error, *arguments)
-    return MLPromise._refused(error, f"{method}()", user_line(_getframe(1)))
+    return MLPromise.refused(error, f"{method}()", user_line(_getframe(1)))
 
 
 def report_refusal(receiver: CallReceiver, method: str, error: Exception, *arguments: object, label: str = "") -> None:

@@ -85,8 +85,14 @@ class MLPromise(Promised, Generic[T]):
         return self
 
     @classmethod
-    def _refused(cls, error: Exception, answers: str = "", line: Line | None = None) -> Self:
-        """Return a promise that is rejected from the start, with the line of the call that is refused."""
+    def refused(cls, error: Exception, answers: str = "", line: Line | None = None) -> Self:
+        """Return a promise that is rejected from the start, for tools. Not in the specification.
+
+        Args:
+            error: what it is rejected with.
+            answers: the call that is refused, for its text.
+            line: where that call was made.
+        """
         self = cls._create(answers, None, line)
         self._unreported = _unreported(error, line)
         self._state = "rejected"
@@ -97,6 +103,11 @@ class MLPromise(Promised, Generic[T]):
     def state(self) -> PromiseState:
         """``"pending"``, ``"fulfilled"`` or ``"rejected"``: for looking without waiting."""
         return self._state
+
+    def run_waiting(self) -> None:
+        """Run what waits on the timeline that settles it, as awaiting does, for tools. Not in the specification."""
+        if self._timeline is not None:
+            self._timeline.run_waiting()
 
     @property
     def outcome(self) -> T | Exception | None:
@@ -155,8 +166,6 @@ class MLPromise(Promised, Generic[T]):
         if self._waiters is None:
             self._waiters = {}
         self._waiters[callback] = None
-
-    _on_settled = on_settled
 
     def __await__(self) -> Generator[Any, Any, T]:
         if self._trio_run is None:
