@@ -451,17 +451,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         """The names of all inputs so far. Not in the specification."""
         return frozenset(self._input_names)
 
-    def value_of(self, operand: MLOperand) -> Value:
-        """Return the value of the graph that an operand stands for, for tools. Not in the specification.
-
-        Raises:
-            TypeError: it belongs to another builder.
-        """
-        try:
-            return self._values[operand]
-        except KeyError:
-            raise TypeError(f"{operand!r} belongs to another builder") from None
-
     def operand_of(self, value: Value, origin: str = "") -> MLOperand:
         """Return an operand that stands for a value of the graph, for importers. Not in the specification.
 
