@@ -55,7 +55,9 @@ def use_rules(monkeypatch, provider):
     mixed = attrs.evolve(engine.CPU, has_guards=False, rules=provider.rules, capabilities=provider.capabilities)
     monkeypatch.setattr(engine, "CPU", mixed)
     monkeypatch.setattr(device_record, "DEFAULT_PROVIDER", mixed.name)
-    monkeypatch.setattr(executable, "PassContext", lambda contents, _target: PassContext(contents, provider.name))
+    monkeypatch.setattr(
+        executable, "PassContext", lambda contents, _target, **more: PassContext(contents, provider.name, **more)
+    )
 
 
 @pytest.fixture
