@@ -103,7 +103,7 @@ async def test_passes_are_printed_where_the_environment_says_so(contexts, monkey
 
 
 async def test_a_required_pass_cannot_be_left_out(contexts):
-    with passes_left_out("trees"), pytest.raises(Exception, match="'trees' are required"):
+    with passes_left_out("int8-lstm"), pytest.raises(Exception, match="'int8-lstm' are required"):
         await built(contexts[0])
 
 
