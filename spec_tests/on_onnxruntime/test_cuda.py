@@ -42,13 +42,14 @@ def cuda(monkeypatch):
     fake.elsewhere, fake.runs, fake.capture_error = [], [], None
     monkeypatch.setattr(cuda_memory, "runtime", fake)
     monkeypatch.setattr(cuda_memory, "DEVICE", "cpu")
-    provider = attrs.evolve(providers.CUDA, name=engine.CPU.name, options={})
-    monkeypatch.setattr(engine, "CPU", provider)
+    provider = attrs.evolve(providers.CUDA, options={})
+    monkeypatch.setattr(engine, "find", lambda _name: provider)
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
     make = engine.EngineOptions.session
 
     def session(options, model, values, **more):
-        made = make(attrs.evolve(options, provider_options={}), model, values)
+        on_cpu = attrs.evolve(options.provider, name=engine.CPU.name)
+        made = make(attrs.evolve(options, provider=on_cpu, provider_options={}), model, values)
         nodes = [SimpleNamespace(op_type=operator, name="") for operator in fake.elsewhere]
         part = SimpleNamespace(ep_name="CPU", get_nodes=lambda: nodes)
         made.get_provider_graph_assignment_info = lambda: [part]
