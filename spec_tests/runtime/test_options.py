@@ -27,6 +27,16 @@ WRONG_OPTIONS = [
     (("onnxruntime",), {"thread": 2}, r"; did you mean 'threads'\?"),
     (("numpy",), {"threads": 2}, "threads is no option of the device 'numpy'; 'onnxruntime' has it"),
     (
+        ("wgpu",),
+        {"keep_subnormals": True},
+        "keep_subnormals is no option of the device 'wgpu'; 'numpy' and 'onnxruntime' have it",
+    ),
+    (
+        (),
+        {"color": 1, "threads": 1, "width": 1},
+        r"\(color: no device has it; threads: 'onnxruntime' has it; width: no device has it; 'numpy' has [^:]*\)",
+    ),
+    (
         ("numpy",),
         {"color": 1},
         "color is no option of the device 'numpy'; no device has it; 'numpy' has .*; 'onnxruntime' has threads",

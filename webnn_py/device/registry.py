@@ -258,14 +258,17 @@ def _candidates(
         record = find(name)
         lacking = [option for option in given if option not in record.option_names()]
         if lacking:
-            who_has = _who_has(lacking[0], others)
+            who_has = _who_has(lacking[0], others) or f"no device has it; {_known_options()}"
             raise TypeError(f"{_named(lacking[0])} is no option of the device {record.name!r}; {who_has}")
         return (record,)
     if given:
         having = [record for record in _loadable() if given.keys() <= set(record.option_names())]
         if not having:
-            owners = "; ".join(f"{_named(option)}: {_who_has(option, others)}" for option in islice(given, 4))
-            raise TypeError(f"no device has the options that are given ({owners})")
+            owners = [(_named(option), _who_has(option, others)) for option in islice(given, 4)]
+            parts = [f"{name}: {owner or 'no device has it'}" for name, owner in owners]
+            if any(owner is None for _, owner in owners):
+                parts.append(_known_options())
+            raise TypeError(f"no device has the options that are given ({'; '.join(parts)})")
         return having
     return [record for record in built_in() if request.accelerated or not record.is_accelerated]
 
@@ -282,15 +285,22 @@ def _named(option: str) -> str:
     return visible(shortened(option, LONGEST))
 
 
-def _who_has(option: str, others: Collection[str]) -> str:
-    options = {record.name: record.option_names() for record in _loadable()}
+def _options() -> dict[str, tuple[str, ...]]:
+    return {record.name: record.option_names() for record in _loadable()}
+
+
+def _who_has(option: str, others: Collection[str]) -> str | None:
+    """Return the devices that have an option or a similar one, in words; None where there is none."""
+    options = _options()
     owners = [repr(name) for name, there in options.items() if option in there]
     if owners:
-        return f"{' and '.join(owners)} has it"
-    if meant := nearest(option, [*others, *chain.from_iterable(options.values())]):
-        return f"no device has it{meant}"
-    known = "; ".join(f"{name!r} has {', '.join(there)}" for name, there in options.items() if there)
-    return f"no device has it; {known}"
+        return f"{' and '.join(owners)} {'has' if len(owners) == 1 else 'have'} it"
+    meant = nearest(option, [*others, *chain.from_iterable(options.values())])
+    return f"no device has it{meant}" if meant else None
+
+
+def _known_options() -> str:
+    return "; ".join(f"{name!r} has {', '.join(there)}" for name, there in _options().items() if there)
 
 
 async def _open_best(requests: Mapping[DeviceRecord, OpenRequest]) -> Backend:
