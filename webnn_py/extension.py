@@ -153,4 +153,10 @@ def compile_step(graph: MLGraph, source: Graph) -> Compile:
     step: Compile = graph.context.device.compile
     for extension in graph.context.extensions:
         step = extension.compile(graph, source, step)
-    return step
+    if not graph.context.extensions:
+        return step
+
+    def wrapped(source: Graph, handle: GraphHandle, progress: OnProgress | None) -> Awaitable[None] | None:
+        return step(source, handle, progress)
+
+    return wrapped  # no partial, which would melt into the caller's, where observers look for the handle
