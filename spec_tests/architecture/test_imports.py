@@ -26,7 +26,7 @@ HEAVY = (
     "webnn_py.checking.non_finite",
     "webnn_py.profiling.measuring",
     "webnn_py.pictures",
-    "webnn_py.operators.composites",
+    "webnn_py.devices.composites",
     "webnn_py.operators.decompositions",
     "webnn_py.rewriting",
     "webnn_py.saved_graphs",

@@ -6,7 +6,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.graph import Constant, Graph, Input
-from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.graph_rewriting import RewriteBuilder
 
 
 class Drawing(RewriteBuilder):

@@ -10,7 +10,8 @@ pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime import executable
 from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
-from webnn_py.operators import fused
+from webnn_py.devices.composites import fused
+from webnn_py.operators import composite
 from webnn_py.rewriting.passes import PassManager
 
 RULE, *_, TEST = (block for block in blocks_of(ROOT / "docs/adding_a_rule.md") if block.language == "python")
@@ -22,13 +23,13 @@ X[0, :7] = np.inf, -np.inf, np.nan, 0, -0.0, 1e30, -1e30
 @pytest.fixture
 def page():
     """The names that the page's rule defines, whose operator is declared for this test alone."""
-    before = fused._DECLARED.pop("mish", None)
+    before = composite._DECLARED.pop("mish", None)
     names = {}
     exec(RULE.code, names)  # noqa: S102 - the page's
     yield names
-    del fused._DECLARED["mish"]
+    del composite._DECLARED["mish"]
     if before is not None:
-        fused._DECLARED["mish"] = before
+        composite._DECLARED["mish"] = before
 
 
 @pytest.mark.parametrize("block", [RULE, TEST], ids=["rule", "test"])

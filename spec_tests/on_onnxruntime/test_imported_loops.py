@@ -11,9 +11,9 @@ from spec_tests.onnx_models.single_node import parsed, run, run_onnxruntime
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.checking import check_finite
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError, save
 from webnn_py.pictures import picture
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.rewriting.passes import PassContext, passes_left_out
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.builder import drawing_of

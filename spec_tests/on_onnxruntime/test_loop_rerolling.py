@@ -12,7 +12,7 @@ from webnn_py.script.builder import drawing_of
 pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime.passes.loop_steps import RepeatedSteps
-from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
 from webnn_py.rewriting.passes import passes_left_out
 
 STEPS, UNITS = 20, 6

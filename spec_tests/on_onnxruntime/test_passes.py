@@ -11,7 +11,7 @@ from webnn_py import MLGraphBuilder
 pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
-from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
 from webnn_py.pictures import picture
 from webnn_py.rewriting.passes import GraphPass, PassManager, passes_left_out
 

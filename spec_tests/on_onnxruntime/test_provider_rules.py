@@ -19,9 +19,9 @@ from spec_tests.runtime.test_in_place import CACHES, decoder
 from spec_tests.support.cache_facts import COPYING
 from spec_tests.support.computing import compute_graph
 from spec_tests.support.onnx_programs import make_model
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
-from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.composite import COMPOSITES
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
@@ -146,7 +146,7 @@ async def test_an_activation_is_few_nodes(ml, written, operator, data_type, node
     ids=lambda given: getattr(given, "name", None),
 )
 def test_a_provider_takes_attention_whole_and_updates_its_caches_in_place(provider, has_whole, is_in_place):
-    assert (GROUP_QUERY_ATTENTION in provider.capabilities.composites) == has_whole
+    assert (provider.capabilities.supports(GROUP_QUERY_ATTENTION) != ()) == has_whole
     assert provider.capabilities.writes_in_place == is_in_place
     assert (provider.name in COPYING) == (not is_in_place)
 

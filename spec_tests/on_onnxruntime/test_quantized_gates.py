@@ -12,8 +12,8 @@ from webnn_py import MLGraphBuilder
 onnxruntime = pytest.importorskip("onnxruntime")
 
 from spec_tests.onnx_models.single_node import parsed, seven_bits  # noqa: E402 - an extra
+from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized  # noqa: E402 - an extra
 from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
-from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 
 X = np.linspace(-9, 9, 48, dtype=np.float32).reshape(4, 12)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
 
 pytest.importorskip("onnxruntime")
 

@@ -12,7 +12,7 @@ from webnn_py.device.on_wgpu.passes.arena import place_blocks
 from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.graph import Graph, Input
-from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.graph_rewriting import RewriteBuilder
 
 pytestmark = pytest.mark.sampled(7, full=3)
 

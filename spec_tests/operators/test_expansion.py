@@ -261,7 +261,7 @@ async def test_a_graph_that_needs_no_expansion_is_compiled_as_it_is(context, mon
 
 def test_what_expands_into_itself_is_not_supported(monkeypatch):
     circle = attrs.evolve(CAPABILITIES, supports=lambda operator: () if operator.name == "neg" else DATA_TYPES)
-    monkeypatch.setattr(expansion, "DECOMPOSITIONS", {"neg": lambda builder, **operands: builder.neg(**operands)})
+    monkeypatch.setattr(OPERATORS["neg"], "decomposition", lambda builder, **operands: builder.neg(**operands))
     assert data_types("neg", "input", circle) == ()
 
 

@@ -5,7 +5,7 @@ import pytest
 from webnn_py import graph as graphs
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Input, Output
-from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.rewriting.reshapes import reshape
 
 

@@ -3,8 +3,8 @@
 import attrs
 import numpy as np
 
+from webnn_py.devices.composites.cached_attention import by_positions
 from webnn_py.extensions.subgraph import build_subgraph
-from webnn_py.operators.cached_attention import by_positions
 
 INTEGERS = {"seqlens_k", "total_sequence_length"}
 

@@ -6,11 +6,10 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Input
-from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.rewriting.rule import RuleWalk
+from webnn_py.rewriting.rule import RuleBuilder, RuleWalk
 
 
-class DrawingBuilder(RewriteBuilder):
+class DrawingBuilder(RuleBuilder):
     """Draws graphs, fused operators among them, and takes arrays for constants, as users' builders do."""
 
     def constant(self, value, **options):

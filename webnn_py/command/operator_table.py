@@ -14,13 +14,13 @@ from webnn_py.device.backend import Capabilities
 from webnn_py.device.compiling.expansion import missing_primitives
 from webnn_py.extensions.browser_limits import NAMES, BrowserProfile, find
 from webnn_py.graph import Graph, Input
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.javascript import descriptions
 from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.documentation import documentation
 from webnn_py.operators.limits import MAX_RANK, RankRange
 from webnn_py.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.testing.device_cases.files import Case, load
 
 Record = dict[str, Any]

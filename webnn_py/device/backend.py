@@ -98,8 +98,6 @@ class Capabilities:
         preferred_input_layout: the layout of images that runs fastest.
         reads_packed: whether ``dequantizeLinear`` reads packed 4-bit constants, two elements in a byte.
         packed: the 4-bit data types that scripts may use in this context; none unless requested.
-        composites: the ``operators.composites`` that the device runs without expanding them; loops only where it
-            ``runs_loop``.
         runs_loop: returns whether the device runs a number of steps faster as a loop of one, given that step.
         writes_in_place: whether an output may be in the memory of the input that it updates: see ``in_place``.
     """
@@ -111,7 +109,6 @@ class Capabilities:
     preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
     reads_packed: bool = False
     packed: tuple[MLOperandDataType, ...] = ()
-    composites: tuple[Operator[..., Any], ...] = ()
     runs_loop: Callable[[Graph, int], bool] = lambda _step, _steps: False
     writes_in_place: bool = False
 

@@ -24,11 +24,11 @@ from webnn_py.device.device import GraphHandle
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.extension import Compile, Extension, LeafT, Variant, compile_step
 from webnn_py.graph import Constant, ContentKey, Graph, Input, Node, Output, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.in_flight import done
 from webnn_py.message_text import device_text, in_brackets, listed, shown
 from webnn_py.operators.declaration import Operator, of_operands
 from webnn_py.operators.rules import Refused
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
 from webnn_py.timelines.promise import MLPromise

@@ -15,8 +15,8 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.message_text import listed, shown
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS

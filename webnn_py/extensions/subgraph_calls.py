@@ -22,16 +22,13 @@ from webnn_py.device.device import Device, GraphHandle
 from webnn_py.extension import Compile
 from webnn_py.extensions.named_subgraphs import NamedOperator, named_operator
 from webnn_py.graph import ContentKey, Graph, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder, drawn_out, rewrite, spelled_out
 from webnn_py.in_flight import done
 from webnn_py.message_text import shown
-from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.declaration import Arguments, Operator, of_operands
-from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.rules import Refused
 from webnn_py.operators.subgraphs import SUBGRAPH_CALL
-from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.rewriting.composites import drawn_out, spelled_out
-from webnn_py.rewriting.walk import rewrite
 
 
 @attrs.frozen
@@ -188,12 +185,9 @@ class _DeviceBuilder(RewriteBuilder):
 
     def _check(self, operator: Operator[..., Any], arguments: Arguments) -> None:
         name = operator.spec_name
-        if operator.name not in COMPOSITES:
-            rows = dict(limits_in(operator, self._capabilities))
-        elif operator in self._capabilities.composites:
-            rows = {operand: (row.data_types, row.ranks) for operand, row in operator.limits.items()}
-        else:
+        if isinstance(operator, Composite) and not self._capabilities.supports(operator):
             raise Refused(f"the device has no kernel for {name}")
+        rows = limits_in(operator, self._capabilities)
         for row, _, operand in arguments.each_operand():
             data_types, ranks = rows[row]
             limits = operator.limits[row]
@@ -211,20 +205,7 @@ class _DeviceBuilder(RewriteBuilder):
 
 def _decomposed(graph: Graph, operator: Operator[..., Any]) -> Graph:
     """Return the graph with the decomposition of an operator in its place; unchanged for a primitive."""
-    decomposition = DECOMPOSITIONS.get(operator.name)
-
-    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if node.operator is not operator:
-            return None
-        if operator.name in COMPOSITES:
-            return drawn_out(node, current)
-        if decomposition is None:
-            return None
-        builder = RewriteBuilder()
-        drawn = decomposition(builder, **{**current.options, **of_operands(current.operands, builder.operand)})
-        return dict(zip(node.results, map(builder.value, drawn if isinstance(drawn, list) else [drawn]), strict=True))
-
-    return rewrite(graph, replace)
+    return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator is operator else None)
 
 
 def _structure(graph: Graph) -> dict[str, Identity]:

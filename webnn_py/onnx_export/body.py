@@ -15,12 +15,10 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.onnx_export.nodes import OnnxNode, Within, attributes_of
-from webnn_py.operators import fused
 from webnn_py.operators.declaration import of_operands
-from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.rewriting.builder import RewriteBuilder
 
 Array = NDArray[Any]
 
@@ -314,8 +312,9 @@ class Body:
         """Write an operator's decomposition."""
         drawing = Drawing(self)
         given = of_operands(operands, drawing.of)
-        decomposition = fused.DECOMPOSITIONS.get(node.operator) or DECOMPOSITIONS[node.operator.name]
-        drawn: Any = decomposition(drawing, **{**node.options, **given})
+        decompose = node.operator.decomposition
+        assert decompose is not None  # noqa: S101 - the caller has looked
+        drawn: Any = decompose(drawing, **{**node.options, **given})
         return [drawing.tensor(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
 
     def value(self, value: Value) -> OnnxTensor:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webnn_py.devices.composites.fused import ONNX_NAMES
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor, Operands, Write
 from webnn_py.onnx_export.registry import RULES
 from webnn_py.onnx_export.table import Rule
-from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.operators.fused import FUSED, ONNX_NAMES
 
 
 def by(rules: Mapping[str, Rule]) -> Write:
@@ -25,7 +24,7 @@ def by(rules: Mapping[str, Rule]) -> Write:
         elif node.operator in ONNX_NAMES:
             tensors: Any = operands.values()  # no sequences: rules draw these with operands alone
             written = body.node(ONNX_NAMES[node.operator], *tensors)
-        elif node.operator.name in DECOMPOSITIONS or node.operator.name in FUSED:
+        elif node.operator.decomposition is not None:
             written = body.decomposed(node, operands)
         else:
             raise ValueError(f"save(): {node} has neither a rule of its own for ONNX nor a decomposition")

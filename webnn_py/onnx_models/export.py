@@ -9,10 +9,10 @@ from typing import BinaryIO, Final
 
 from onnx import ModelProto
 
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.onnx_export import model_of
 from webnn_py.onnx_models.reading.external_data import write_external_data
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import drawing_of
 from webnn_py.written_files import written_whole
 

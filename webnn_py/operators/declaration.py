@@ -33,6 +33,10 @@ T = TypeVar("T")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
 
 
+Decomposition = Callable[..., MLOperand | list[MLOperand]]
+"""Takes a builder, then what the operator's method takes but its label; returns what that would."""
+
+
 def spec_name_of(name: str) -> str:
     """Return the IDL's name of a parameter or an operand."""
     first, *others = name.split("_")
@@ -203,6 +207,13 @@ class Operator(Generic[P, OutputT]):
                 is_operand="MLOperand" in str(hints[name]),
             )
         return parameters
+
+    @cached_property
+    def decomposition(self) -> Decomposition | None:
+        """Return the function that draws what it computes by other operators; None for a primitive."""
+        from webnn_py.operators.decompositions import DECOMPOSITIONS  # noqa: PLC0415 - they are made of declarations
+
+        return DECOMPOSITIONS.get(self.name)
 
     @cached_property
     def operand_names(self) -> tuple[str, ...]:

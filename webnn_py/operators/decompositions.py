@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from webnn_py.operators.declaration import Decomposition
 from webnn_py.operators.decomposing import elementwise, images, moving, reducing  # noqa: F401 - they enter theirs
-from webnn_py.operators.decomposing.common import DECOMPOSED, Decomposition, widened
+from webnn_py.operators.decomposing.common import DECOMPOSED, widened
 from webnn_py.operators.unrolling import gru, gru_cell, lstm, lstm_cell
 
 for _function in (gru, gru_cell, lstm, lstm_cell):

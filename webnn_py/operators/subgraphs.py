@@ -6,12 +6,12 @@ operators of its body.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.message_text import shown
-from webnn_py.operators.declaration import Operator, of_operands
+from webnn_py.operators.composite import Composite, drawn_on
 from webnn_py.operators.limits import ANY, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -50,9 +50,6 @@ def subgraph_call(
     return [value.descriptor for value in body.outputs.values()]
 
 
-SUBGRAPH_CALL: Final = Operator(subgraph_call, "subgraph", LIMITS)
-
-
 def inlined(
     builder: Any,
     operands: Sequence[MLOperand],
@@ -66,17 +63,4 @@ def inlined(
     return drawn_on(builder, body, zip((*body.inputs.values(), *body.constants), (*operands, *captured), strict=True))
 
 
-def drawn_on(builder: Any, graph: Any, operands: Iterable[tuple[Any, MLOperand]]) -> list[MLOperand]:
-    """Draw the operators of a graph again, and return its outputs.
-
-    Args:
-        builder: the builder to draw with.
-        graph: the graph.
-        operands: its inputs and constants, each with the operand that replaces it.
-    """
-    made = dict(operands)
-    for node in graph.nodes:
-        given = of_operands(node.operands, made.__getitem__)
-        drawn = builder.append(node.operator, **{**given, **node.options, "label": node.label})
-        made.update(zip(node.results, drawn if isinstance(drawn, list) else [drawn], strict=True))
-    return [made[value] for value in graph.outputs.values()]
+SUBGRAPH_CALL: Final = Composite(subgraph_call, "subgraph", LIMITS, inlined)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph_rewriting import rewrite
 from webnn_py.operators.casting import cast_number
-from webnn_py.rewriting.walk import rewrite
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]

@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.devices.composites.dynamic_quantization import scale_and_zero_point
 from webnn_py.graph import Constant, Input, Node, Output, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators import conversion, movement
-from webnn_py.operators.composites import scale_and_zero_point
-from webnn_py.rewriting.builder import RewriteBuilder
 
 
 @attrs.frozen

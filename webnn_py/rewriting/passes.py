@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import NodeRule, Replace, first_of, rewrite
 from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.report import AppliedRule, PassReport, RefusedRule, describe, place_of
 from webnn_py.rewriting.rule import RewriteRule, RuleWalk
-from webnn_py.rewriting.walk import NodeRule, Replace, first_of, rewrite
 
 
 class HasNodes(Protocol):

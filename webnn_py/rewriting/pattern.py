@@ -18,8 +18,8 @@ import attrs
 import numpy as np
 
 from webnn_py.graph import Constant, Node, Output, Value
+from webnn_py.operators.composite import COMPOSITES
 from webnn_py.operators.declaration import Operator
-from webnn_py.operators.fused import FUSED
 from webnn_py.operators.registry import OPERATORS
 
 NUMBER_TOLERANCE: Final = 1e-6
@@ -63,7 +63,7 @@ class PatternBuilder:
         return AnyOption(name)
 
     def __getattr__(self, name: str) -> Callable[..., PatternNode]:
-        operator = OPERATORS.get(name) or FUSED.get(name)
+        operator = OPERATORS.get(name) or COMPOSITES.get(name)
         if operator is None:
             raise AttributeError(f"patterns have no operator {name!r}")
 

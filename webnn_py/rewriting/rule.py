@@ -10,12 +10,21 @@ from typing import Any
 import attrs
 
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder, rewrite
+from webnn_py.operators.composite import COMPOSITES
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.pattern import Match, Pattern
 from webnn_py.rewriting.report import AppliedRule, RefusedRule, place_of
-from webnn_py.rewriting.walk import rewrite
+
+
+class RuleBuilder(RewriteBuilder):
+    """The builder of rules, which also has a method for each composite, fused operators among them."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in COMPOSITES:
+            raise AttributeError(name)
+        return lambda *args, **kwargs: self.append(COMPOSITES[name], *args, **kwargs)
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -66,7 +75,7 @@ class RewriteRule:
             replaced: the values that have been replaced so far, each with its replacement.
         """
         labels = [one.label for one in (node, *match.nodes.values()) if one.label]
-        builder = RewriteBuilder(labels[0] if labels else "", match.drawn)
+        builder = RuleBuilder(labels[0] if labels else "", match.drawn)
         operands = {name: builder.operand(replaced.get(value, value)) for name, value in match.values.items()}
         return builder.value(_call(self.replacement, match, operands, builder))
 

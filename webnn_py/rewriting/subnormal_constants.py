@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import rewrite
 from webnn_py.operators import convolution, matrix
 from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.passes import GraphPass, PassContext, ReadConstant
-from webnn_py.rewriting.walk import rewrite
 
 READERS: Final[frozenset[Operator[..., Any]]] = frozenset(
     {convolution.conv2d, convolution.conv_transpose2d, matrix.gemm, matrix.matmul}

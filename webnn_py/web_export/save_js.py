@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import drawing_of
 from webnn_py.web_export.folder import write_folder
 

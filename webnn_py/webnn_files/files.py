@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.message_text import shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.regular_files import open_regular, read_regular
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.webnn_files.drawing import draw
 from webnn_py.webnn_files.text import WebnnFileError, read_text

@@ -170,7 +170,7 @@ def destroyed_buffers_stay_bound(unbind, buffer):
     pass
 
 
-@FAULTS.at("webnn_py.operators.classical._leaves_reached", f"{ENGINE}/test_classical.py")
+@FAULTS.at("webnn_py.devices.composites.classical._leaves_reached", f"{ENGINE}/test_classical.py")
 def trees_pass_over_nan(leaves_reached, builder, input, nodes, **of_branches):
     return leaves_reached(builder, input, (nodes * [1, 1, 1, 1, 0]).astype(nodes.dtype), **of_branches)
 

@@ -11,12 +11,12 @@ from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.checking import check_finite
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError, save
-from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.composite import COMPOSITES
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.pictures import picture
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.script.builder import drawing_of
 from webnn_py.web_export import save_js

@@ -8,8 +8,8 @@ from spec_tests.onnx_models.single_node import Random, check, compared, each, mi
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
 from webnn_py.graph import Constant
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.builder import drawing_of
 
 random = Random(12)

@@ -18,13 +18,12 @@ import attrs
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input, Node, Output, Value
+from webnn_py.graph_rewriting import RewriteBuilder, decomposed, rewrite
 from webnn_py.message_text import in_brackets
-from webnn_py.operators.declaration import Operator, of_operands
-from webnn_py.operators.decompositions import DECOMPOSITIONS
+from webnn_py.operators.composite import Composite
+from webnn_py.operators.declaration import Operator
 from webnn_py.operators.examples import Example, examples_of
 from webnn_py.operators.limits import RankRange
-from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.rewriting.walk import rewrite
 
 USUAL_RANK: Final = 3
 """Operands of this rank cover all branches of the decompositions."""
@@ -114,14 +113,13 @@ class ExpandingBuilder(RewriteBuilder):
         """
         if is_claimed(node, self._capabilities):
             return node.results
-        decompose = DECOMPOSITIONS.get(node.operator.name)
         place = (node.operator, tuple(value.descriptor.data_type for value in node.inputs))
-        if decompose is None or place in self._within:
+        if place in self._within:
             return self._unclaimed(node)
         self._within.append(place)
-        drawn = decompose(self, **{**node.options, **of_operands(node.operands, self.operand)})
+        drawn = decomposed(node, self)
         self._within.pop()
-        return [self.value(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
+        return self._unclaimed(node) if drawn is None else drawn
 
     def _unclaimed(self, node: Node) -> Sequence[Value]:
         """Return the results of a node that is neither claimed nor has a decomposition.
@@ -190,7 +188,9 @@ def support_of(operator: Operator[..., Any], capabilities: Capabilities) -> Supp
     """
     claimed = claims(operator, capabilities)
     here = _allowed(operator, capabilities)
-    if claimed == here or operator.name not in DECOMPOSITIONS:
+    if isinstance(operator, Composite):  # has no examples: what its decomposition lacks is refused by the build
+        return Support(claimed if any(claimed.values()) else here, capabilities.max_rank)
+    if claimed == here or operator.decomposition is None:
         return Support(claimed, capabilities.max_rank)
     usual = min(USUAL_RANK, capabilities.max_rank)
     choices = {name: here[name] for name in _independent(operator)}
@@ -302,7 +302,7 @@ def missing_primitives(operator: Operator[..., Any], capabilities: Capabilities)
     Where that depends on the data types, those that need the fewest. Empty where the device has none of the operator's
     data types.
     """
-    if operator.name not in DECOMPOSITIONS:
+    if operator.decomposition is None:
         return (operator.name,)
     here = _allowed(operator, capabilities)
     choices = {name: here[name] for name in _independent(operator)}

@@ -16,10 +16,9 @@ from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDataType, MLOperandDe
 from webnn_py.device.backend import Capabilities, HostArray
 from webnn_py.device.compiling.expansion import expand
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.operators import conversion
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.rewriting.walk import rewrite
 
 LEAST_PACKED: Final = 2**12
 """The elements from which on a constant stays packed: it is read at every dispatch; smaller ones are folded once."""

@@ -17,7 +17,6 @@ from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
 from webnn_py.device.worker_thread import WorkerThread
 from webnn_py.graph import Graph
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
     return tuple(BYTES_PER_ELEMENT) if find(operator) is not None else ()
 
 
-CAPABILITIES = Capabilities(_supports, composites=(GROUP_QUERY_ATTENTION,), writes_in_place=True)
+CAPABILITIES = Capabilities(_supports, writes_in_place=True)
 
 
 class NumpyBackend:

@@ -11,8 +11,8 @@ from webnn_py.device.on_numpy.routines.blas import for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.float16 import float32
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.graph import Node
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 
 OUTPUTS: Final = 3
 

@@ -5,13 +5,15 @@ from typing import Any, Final
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
+from webnn_py.devices.composites.block_quantized import MATMUL_NBITS
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
+from webnn_py.devices.composites.classical import LINEAR_MODEL, TREE_ENSEMBLE
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.devices.composites.loops import LOOP
 from webnn_py.graph import Graph, Input
-from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED
-from webnn_py.operators.classical import TREE_ENSEMBLE
-from webnn_py.operators.composites import COMPOSITES, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.matrix import gemm, matmul
-from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
@@ -46,19 +48,30 @@ def runs_loop(step: Graph, steps: int) -> bool:
     )
 
 
-def claims_without(names: Container[str]) -> Callable[[Operator[..., Any]], tuple[MLOperandDataType, ...]]:
-    """Return a claim of all operators but those of these Python names."""
-    return lambda operator: () if operator.name in names else DATA_TYPES
+def claims_without(
+    names: Container[str], composites: Container[Operator[..., Any]]
+) -> Callable[[Operator[..., Any]], tuple[MLOperandDataType, ...]]:
+    """Return a claim of all operators but those of these Python names, and of these composites."""
+
+    def supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
+        is_claimed = operator in composites if isinstance(operator, Composite) else operator.name not in names
+        return DATA_TYPES if is_claimed else ()
+
+    return supports
 
 
-NOT_WHOLE: Final = (GATHER_BLOCK_QUANTIZED, SUBGRAPH_CALL)
-"""The composites that it does not take whole: its own GatherBlockQuantized fails where an index is out of range."""
-
-CAPABILITIES: Final = Capabilities(
-    claims_without(NOT_CLAIMED),
-    composites=tuple(item.operator for item in COMPOSITES.values() if item.operator not in NOT_WHOLE),
-    runs_loop=runs_loop,
+ON_CPU: Final = (
+    DYNAMIC_QUANTIZE,
+    DYNAMIC_QUANTIZE_LSTM,
+    GROUP_QUERY_ATTENTION,
+    LINEAR_MODEL,
+    LOOP,
+    MATMUL_NBITS,
+    TREE_ENSEMBLE,
 )
+"""The composites that it takes whole; its own GatherBlockQuantized fails where an index is out of range."""
+
+CAPABILITIES: Final = Capabilities(claims_without(NOT_CLAIMED, ON_CPU), runs_loop=runs_loop)
 """The abilities on the CPU, and on providers of which nothing is known."""
 
 ELSEWHERE: Final = (DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE)

@@ -11,10 +11,10 @@ from webnn_py.device.backend import Capabilities, MLDeviceType
 from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES, ELSEWHERE, claims_without
 from webnn_py.device.on_onnxruntime.lowering import cuda_rules, webgpu_rules
 from webnn_py.device.on_onnxruntime.lowering.rules import FLOAT16, RULES
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Float16Kernels, Write
 from webnn_py.onnx_export.table import Rule
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +72,7 @@ CUDA: Final = Provider(
     options={"use_tf32": "0"},  # which rounds the factors of products to 10 bits
     configuration={"session.record_ep_graph_assignment_info": "1"},
     capabilities=Capabilities(
-        claims_without(cuda_rules.DECOMPOSED), composites=(*ELSEWHERE, GROUP_QUERY_ATTENTION), writes_in_place=True
+        claims_without(cuda_rules.DECOMPOSED, (*ELSEWHERE, GROUP_QUERY_ATTENTION)), writes_in_place=True
     ),
     rules=cuda_rules.RULES,
     float16=cuda_rules.FLOAT16,
@@ -85,7 +85,7 @@ CUDA: Final = Provider(
 WEBGPU: Final = Provider(
     "WebGpuExecutionProvider",
     "gpu",
-    capabilities=Capabilities(claims_without(webgpu_rules.DECOMPOSED), composites=ELSEWHERE),
+    capabilities=Capabilities(claims_without(webgpu_rules.DECOMPOSED, ELSEWHERE)),
     rules=webgpu_rules.RULES,
     float16=webgpu_rules.FLOAT16,
     has_guards=False,

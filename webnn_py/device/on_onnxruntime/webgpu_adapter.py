@@ -15,10 +15,10 @@ from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.providers import Provider
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Graph, Input
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.message_text import device_text
 from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.passes import PassContext, PassManager
 
 MISSING: Final = "requires f16"

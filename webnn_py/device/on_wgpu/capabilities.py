@@ -10,8 +10,6 @@ from webnn_py.device.backend import Capabilities
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.records.buffer import GRAIN
 from webnn_py.device.on_wgpu.records.table import find
-from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, MATMUL_NBITS
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.declaration import Operator
 
 
@@ -33,7 +31,6 @@ def capabilities_of(longest: int, *, shader_int64: bool) -> Capabilities:
         data_types,
         max_byte_length=longest,
         reads_packed=True,
-        composites=(GATHER_BLOCK_QUANTIZED, GROUP_QUERY_ATTENTION, MATMUL_NBITS),
     )
 
 

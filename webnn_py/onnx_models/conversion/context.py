@@ -21,7 +21,7 @@ from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
 from webnn_py.operators import movement
-from webnn_py.operators.composites import COMPOSITES
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.methods import Builder
@@ -160,18 +160,18 @@ class ConversionContext(Builder):
         result: MLOperand = self.append(operator, *args, **options)
         return result
 
-    def draws_whole(self, composite: Operator[..., Any]) -> bool:
+    def draws_whole(self, composite: Composite[..., Any]) -> bool:
         """Return whether a composite is one node: the device takes it, and alone decides."""
         seen = any(each.sees_all for each in self._builder.context.extensions)
-        return not seen and composite in self.capabilities.composites
+        return not seen and bool(self.capabilities.supports(composite))
 
     def composite(
-        self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
+        self, composite: Composite[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
     ) -> list[MLOperand]:
         """Add a composite: as one node where the device takes it whole, or else by its decomposition.
 
         Args:
-            composite: one of ``operators.composites``.
+            composite: the composite.
             operands: those that are there, by parameter; its tables as arrays.
             options: every other argument that is there.
         """
@@ -181,7 +181,7 @@ class ConversionContext(Builder):
                 return cast("list[MLOperand]", self.append(composite, **given, **options))
             except Refused:
                 pass  # its operators may take what it does not, or say what they refuse
-        drawn = COMPOSITES[composite.name].decomposition(self, **operands, **options)
+        drawn = composite.decomposition(self, **operands, **options)
         return cast("list[MLOperand]", drawn)
 
     def operand(self, value: Value) -> MLOperand:

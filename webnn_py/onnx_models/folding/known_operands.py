@@ -10,8 +10,8 @@ from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel
 from webnn_py.device.on_numpy.backend import CAPABILITIES
 from webnn_py.device.on_numpy.table import entry_of, run_node
 from webnn_py.graph import Constant, Graph, Value
+from webnn_py.graph_rewriting import spelled_out
 from webnn_py.onnx_models.limits import STEPS_PER_SECOND, Expenses
-from webnn_py.rewriting.composites import spelled_out
 
 SECONDS_PER_OPERATION: Final = 1e-9
 

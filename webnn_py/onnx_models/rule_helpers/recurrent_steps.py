@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 import numpy as np
 
+from webnn_py.devices.composites.dynamic_quantization import next_lstm_states
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.operators.composites import next_lstm_states
 from webnn_py.operators.decomposing.common import one_of, stacked
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

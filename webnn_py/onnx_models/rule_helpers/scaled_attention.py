@@ -7,9 +7,9 @@ from functools import reduce
 import attrs
 import numpy as np
 
+from webnn_py.devices.composites.cached_attention import lowest, repeated
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
-from webnn_py.operators.cached_attention import lowest, repeated
 from webnn_py.operators.decomposing.common import cut
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from onnx import TensorProto
 
+from webnn_py.devices.composites.cached_attention import rotated
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.reading.element_types import type_name
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
@@ -20,7 +21,6 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     window_bias,
 )
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.cached_attention import rotated
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -4,11 +4,11 @@ from typing import Final
 
 import numpy as np
 
+from webnn_py.devices.composites.block_quantized import GATHER_BLOCK_QUANTIZED, dequantized_rows
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import WIDER
-from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, dequantized_rows
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

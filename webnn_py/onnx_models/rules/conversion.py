@@ -8,11 +8,11 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import FOUR_BITS
+from webnn_py.devices.composites.block_quantized import packed_in_bytes
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.reading.element_types import type_name
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.block_quantized import packed_in_bytes
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse

@@ -7,6 +7,14 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from webnn_py.devices.composites.block_quantized import (
+    MATMUL_NBITS,
+    check_packed,
+    packed_in_bytes,
+    times_columns,
+    unpacked,
+)
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import convolution, product, shifted
@@ -15,8 +23,6 @@ from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import quantize
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import TransposeAttributes, of_vectors
-from webnn_py.operators.block_quantized import MATMUL_NBITS, check_packed, packed_in_bytes, times_columns, unpacked
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 

@@ -1,18 +1,16 @@
 """The table of decompositions, and their helpers: constants, parts, float16 that is computed in float32."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 from typing import Any, Final, TypeVar
 
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.operators.casting import cast_number
+from webnn_py.operators.declaration import Decomposition
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.methods import Builder, OperatorMethods
 from webnn_py.operators.operand import MLOperand
-
-Decomposition = Callable[..., MLOperand | list[MLOperand]]
-"""Takes a builder, then what the operator's method takes; returns what that would."""
 
 DECOMPOSED: Final[dict[str, Decomposition]] = {}
 """The decompositions so far, by the operators' names; :mod:`webnn_py.operators.decompositions` has all of them."""

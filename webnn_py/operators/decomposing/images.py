@@ -11,8 +11,8 @@ import attrs
 
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout, transposed_sizes
+from webnn_py.operators.declaration import Decomposition
 from webnn_py.operators.decomposing.common import (
-    Decomposition,
     along,
     cut,
     decomposition,

@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.operators.decomposing.common import Decomposition, along, cut, decomposition, number, padded, widened
+from webnn_py.operators.declaration import Decomposition
+from webnn_py.operators.decomposing.common import along, cut, decomposition, number, padded, widened
 from webnn_py.operators.decomposing.elementwise import GREATEST
 from webnn_py.operators.methods import Builder, OperatorMethods
 from webnn_py.operators.normalization import layer_axes

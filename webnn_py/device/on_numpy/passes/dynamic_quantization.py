@@ -14,12 +14,12 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.operators import arithmetic, conversion
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.rewriting.passes import PassContext
-from webnn_py.rewriting.walk import NodeRule, of_operators
 
 HIGHEST: Final = 255
 LOWEST_PLACE, HIGHEST_PLACE = scalar(0, "float32"), scalar(HIGHEST, "float32")

@@ -13,10 +13,10 @@ from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Storage
 from webnn_py.device.compiling.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.operators import conversion, matrix
 from webnn_py.operators.casting import cast_number
 from webnn_py.rewriting.passes import PassContext
-from webnn_py.rewriting.walk import NodeRule, of_operators
 
 PRODUCTS: Final = (matrix.matmul, matrix.gemm)
 

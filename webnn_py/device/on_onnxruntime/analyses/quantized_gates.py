@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE
 from webnn_py.graph import Graph, Value
 from webnn_py.operators import activation, arithmetic
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 
 NOT_AMPLIFYING: Final = frozenset({activation.tanh, arithmetic.add, arithmetic.mul, arithmetic.sub})
 """Operators that do not amplify an operand's error, apart from multiplying it by their other operand."""

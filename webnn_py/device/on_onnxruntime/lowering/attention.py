@@ -9,11 +9,11 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
+from webnn_py.devices.composites.cached_attention import by_positions, extended
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, Drawing, OnnxTensor
 from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.table import Written
-from webnn_py.operators.cached_attention import by_positions, extended
 from webnn_py.operators.decomposing.common import along, number
 from webnn_py.operators.operand import MLOperand
 

@@ -20,6 +20,7 @@ from webnn_py.device.on_onnxruntime.analyses.unneeded_guards import (
     value_ranges,
 )
 from webnn_py.device.on_onnxruntime.lowering import attention, rules
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
@@ -30,7 +31,6 @@ from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.operators import conversion, indexing, pooling
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 from webnn_py.rewriting.passes import ReadConstant

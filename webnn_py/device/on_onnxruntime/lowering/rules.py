@@ -16,6 +16,7 @@ from webnn_py.device.on_onnxruntime.lowering.block_quantized import matmul_nbits
 from webnn_py.device.on_onnxruntime.lowering.classical import linear_model, tree_ensemble
 from webnn_py.device.on_onnxruntime.lowering.scan import loop
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
+from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, Float16Kernels, OnnxTensor
@@ -27,7 +28,6 @@ from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.operators.limits import FLOATS
 
 LEAST_GELU: Final = np.array(-1000, np.float32)

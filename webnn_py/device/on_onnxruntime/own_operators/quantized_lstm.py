@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.composites import step_by_step
+from webnn_py.devices.composites.dynamic_quantization import step_by_step
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.operators import conversion, reduction
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.dynamic_quantization import DynamicQuantization, recognized
-from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
 def dynamic_quantizations(graph: Graph) -> NodeRule | None:

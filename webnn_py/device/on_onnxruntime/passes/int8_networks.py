@@ -23,10 +23,9 @@ from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZE
 from webnn_py.device.on_onnxruntime.passes.int8_row_order import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.passes.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.passes import ReadConstant
-from webnn_py.rewriting.walk import rewrite
 
 MOST_PIECES: Final = 24
 """The most pieces that are faster to concatenate in their order than to gather as rows of the transpose."""

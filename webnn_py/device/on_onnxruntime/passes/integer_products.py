@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.own_operators.integer_products import INTEGER_MATMUL, SCALED_MATMUL
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.operators import conversion, matrix
 from webnn_py.rewriting.passes import ReadConstant
-from webnn_py.rewriting.walk import NodeRule, of_operators
 
 EXACT_UP_TO: Final = 2**24
 """Every integer up to this is exact in float32, and so is every partial sum of values whose magnitudes sum to it."""

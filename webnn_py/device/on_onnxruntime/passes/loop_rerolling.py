@@ -18,16 +18,14 @@ from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_ga
 from webnn_py.device.on_onnxruntime.claimed_operators import FEWEST_NODES, FEWEST_STEPS, PLAIN
 from webnn_py.device.on_onnxruntime.passes.loop_steps import NoLoopError, Place, RepeatedSteps, joined_by
 from webnn_py.device.on_onnxruntime.providers import CPU
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
+from webnn_py.devices.composites.loops import LOOP
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder, drawn_out, rewrite
 from webnn_py.operators import conversion
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
-from webnn_py.operators.loops import LOOP
 from webnn_py.operators.matrix import gemm, matmul
 from webnn_py.operators.movement import concat, slice_
-from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.rewriting.composites import drawn_out
 from webnn_py.rewriting.passes import PassContext, ReadConstant
-from webnn_py.rewriting.walk import rewrite
 
 QUANTIZING: Final = frozenset({conversion.quantize_linear, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM})
 """Operators that may be dynamic quantization, for which sigmoids before them are written in another way."""

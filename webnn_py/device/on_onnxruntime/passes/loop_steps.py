@@ -10,12 +10,12 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.passes.step_inputs import whole_of
+from webnn_py.devices.composites.loops import LOOP, loop_outputs
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators.declaration import of_operands
 from webnn_py.operators.indexing import gather
-from webnn_py.operators.loops import LOOP, loop_outputs
 from webnn_py.operators.movement import slice_
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.passes import ReadConstant
 
 Place = tuple[int, int]

@@ -20,15 +20,15 @@ from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_rank
 from webnn_py.device.on_onnxruntime.passes.split_sigmoids import sigmoids_before_splits
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
 from webnn_py.device.on_onnxruntime.providers import CPU, CUDA
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
+from webnn_py.devices.composites.loops import LOOP
 from webnn_py.graph import Graph
+from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
 from webnn_py.operators import activation, conversion, convolution, matrix, movement
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
-from webnn_py.operators.loops import LOOP
 from webnn_py.rewriting.convolution_folding import folded
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
 from webnn_py.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
-from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
 def _with_contents(run: Callable[[Graph, ReadConstant], Graph]) -> Callable[[Graph, PassContext], Graph]:

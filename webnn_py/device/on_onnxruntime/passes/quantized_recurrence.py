@@ -10,13 +10,11 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.integer_products import LARGEST, MOST_SUM, ShiftedBytes
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
+from webnn_py.graph_rewriting import RewriteBuilder, drawn_out, rewrite
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.builder import RewriteBuilder
-from webnn_py.rewriting.composites import drawn_out
 from webnn_py.rewriting.passes import ReadConstant
-from webnn_py.rewriting.walk import rewrite
 
 WEIGHTS: Final = ("w", "r")
 

@@ -11,10 +11,10 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.passes.reductions_before_reshapes import BEFORE, broadcast_shape, sliced
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import give_numbers_ranks
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph_rewriting import NodeRule
 from webnn_py.operators import indexing, movement
 from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.reshapes import long, reshaped
-from webnn_py.rewriting.walk import NodeRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Elementwise operators whose operands must all have the same rank."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.operators import activation, movement
-from webnn_py.rewriting.walk import NodeRule, of_operators
 
 MOST: Final = 2**16
 """The most elements that are split: of more, those whose sigmoid nothing reads take longer than the kernels saved."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.graph_rewriting import NodeRule
 from webnn_py.operators import arithmetic, movement
 from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.reshapes import reshaped
-from webnn_py.rewriting.walk import NodeRule
 
 OF_TWO: Final[Mapping[str, Operator[Any, Any]]] = {"reduce_max": arithmetic.max_, "reduce_min": arithmetic.min_}
 

@@ -12,11 +12,11 @@ from webnn_py.device.on_wgpu.codegen.expressions import converted_integer
 from webnn_py.device.on_wgpu.records.element import compute_type
 from webnn_py.device.on_wgpu.records.table import composite, expression
 from webnn_py.graph import Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators import conversion
 from webnn_py.operators.conversion import blockwise_shapes
 from webnn_py.operators.decomposing.moving import blockwise_expand
 from webnn_py.operators.limits import MAX_RANK
-from webnn_py.rewriting.builder import RewriteBuilder
 
 BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
 

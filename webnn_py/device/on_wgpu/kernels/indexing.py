@@ -19,9 +19,9 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
+from webnn_py.devices.composites.block_quantized import GATHER_BLOCK_QUANTIZED
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import indexing
-from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED
 
 MOST_SOUGHT = 8
 """Among so many updates an element is sought directly."""

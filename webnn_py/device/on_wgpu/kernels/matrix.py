@@ -21,14 +21,19 @@ from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
+from webnn_py.devices.composites.block_quantized import (
+    MATMUL_NBITS,
+    by_dequantizing,
+    packed_in_bytes,
+    times_columns,
+    unpacked,
+)
+from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION, by_positions
 from webnn_py.graph import Constant, Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators import matrix
-from webnn_py.operators.block_quantized import MATMUL_NBITS, by_dequantizing, packed_in_bytes, times_columns, unpacked
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.builder import RewriteBuilder
 
 
 @kernels(matrix.matmul)
@@ -52,14 +57,14 @@ def matmul(node: Node, lowering: Lowering) -> None:
 HALF_BYTE: Final = 4
 """The bits of elements of which two share a byte."""
 
-TABLES: Final = COMPOSITES[MATMUL_NBITS.name].tables
-
 
 @composite(MATMUL_NBITS)
 def matmul_nbits(node: Node, builder: RewriteBuilder) -> list[Value]:
     """Keep weights of four bits packed: a product of float32 reads them so; others are unpacked once."""
     options, (columns, blocks) = node.options, node.operand("scales").shape
-    constants = {name: item for name, item in node.operands.items() if name in TABLES and isinstance(item, Constant)}
+    constants = {
+        name: item for name, item in node.operands.items() if name in MATMUL_NBITS.tables and isinstance(item, Constant)
+    }
     arrays: dict[str, Any] = {name: item.data for name, item in constants.items()}
     operands: dict[str, Any] = {
         name: builder.operand(node.value(name)) for name in ("a", "scales", "bias") if name in node.operands

@@ -25,14 +25,14 @@ from webnn_py.device.on_wgpu.records.element import literal
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
+from webnn_py.devices.composites.fused import rms_normalization
 from webnn_py.graph import Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
-from webnn_py.operators.fused import rms_normalization
 from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.windows import image_axes
-from webnn_py.rewriting.builder import RewriteBuilder
 
 OWN_BUFFERS: Final = 6
 """The most buffers that the last kernel binds: operand, scale, bias, the output, and two statistics between kernels."""

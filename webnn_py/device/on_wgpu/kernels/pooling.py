@@ -17,10 +17,10 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators import pooling
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
-from webnn_py.rewriting.builder import RewriteBuilder
 
 MOST_UNROLLED: Final = 49
 """The most taps that are unrolled; larger windows are loops."""

@@ -25,12 +25,12 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
 from webnn_py.graph import Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.message_text import in_brackets
 from webnn_py.operators import recurrent, unrolling
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS
-from webnn_py.rewriting.builder import RewriteBuilder
 
 NETWORKS: Final[dict[Operator[..., Any], Any]] = {
     recurrent.gru: unrolling.gru,

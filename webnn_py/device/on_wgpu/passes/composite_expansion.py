@@ -7,10 +7,9 @@ from typing import Final
 
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Graph, Node, Value
-from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import AppliedRule, place_of
-from webnn_py.rewriting.walk import rewrite
 
 COMPOSITES: Final = "composites"
 

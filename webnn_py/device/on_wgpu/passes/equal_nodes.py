@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.graph_rewriting import rewrite, with_operands
 from webnn_py.operators import indexing
 from webnn_py.operators.limits import FLOATS
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import AppliedRule, place_of
-from webnn_py.rewriting.walk import rewrite, with_operands
 
 EQUAL_NODES: Final = "equal-nodes"
 

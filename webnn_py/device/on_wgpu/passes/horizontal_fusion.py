@@ -18,11 +18,10 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.operators import arithmetic, matrix, movement
-from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import AppliedRule, RefusedRule, place_of
-from webnn_py.rewriting.walk import rewrite
 
 HORIZONTAL_FUSION: Final = "horizontal-fusion"
 

@@ -20,8 +20,8 @@ import attrs
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.graph import Node, Value
+from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting.builder import RewriteBuilder
 
 F = TypeVar("F", bound=Callable[..., Any])
 

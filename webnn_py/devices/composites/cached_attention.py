@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.decomposing.common import along, cut, filled, number, padded
 from webnn_py.operators.limits import FLOATS, LimitsRow, limit
 from webnn_py.operators.methods import Builder
@@ -167,8 +167,6 @@ def _fits(shape: Sequence[int], outer: tuple[int, int], new: int, capacity: int)
         and shape[3] <= capacity
     )
 
-
-GROUP_QUERY_ATTENTION: Final = Operator(group_query_attention, "groupQueryAttention", GROUPED)
 
 Write = Callable[[Builder, MLOperand | None, MLOperand, MLOperand, int], MLOperand]
 """Writes rows into a cache, with the parameters of :func:`written`."""
@@ -379,3 +377,6 @@ def rotated(builder: Builder, x: MLOperand, cos: MLOperand, sin: MLOperand, *, i
     if 2 * half == size:
         return turned
     return builder.concat([turned, cut(builder, x, 3, 2 * half, size)], 3)
+
+
+GROUP_QUERY_ATTENTION: Final = Composite(group_query_attention, "groupQueryAttention", GROUPED, by_positions)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.decomposing.common import number
 from webnn_py.operators.limits import LimitsRow, limit
 from webnn_py.operators.methods import Builder
@@ -110,11 +110,13 @@ def linear_model(
     return _scores_and_labels(input, columns, labels, {"intercepts": intercepts})
 
 
-LINEAR_MODEL: Final = Operator(
-    linear_model,
-    "linearModel",
-    {"input": ROWS, "coefficients": ROWS, "intercepts": NUMBERS, "labels": LABELS, **SCORES},
-)
+LINEAR_LIMITS: Final[LimitsRow] = {
+    "input": ROWS,
+    "coefficients": ROWS,
+    "intercepts": NUMBERS,
+    "labels": LABELS,
+    **SCORES,
+}
 
 
 def by_product(
@@ -179,19 +181,15 @@ def tree_ensemble(
     return _scores_and_labels(input, targets, labels, {"base": base})
 
 
-TREE_ENSEMBLE: Final = Operator(
-    tree_ensemble,
-    "treeEnsemble",
-    {
-        "input": ROWS,
-        "nodes": limit(("int32",), rank=2),
-        "thresholds": NUMBERS,
-        "weights": ROWS,
-        "base": NUMBERS,
-        "labels": LABELS,
-        **SCORES,
-    },
-)
+TREE_LIMITS: Final[LimitsRow] = {
+    "input": ROWS,
+    "nodes": limit(("int32",), rank=2),
+    "thresholds": NUMBERS,
+    "weights": ROWS,
+    "base": NUMBERS,
+    "labels": LABELS,
+    **SCORES,
+}
 
 
 def by_levels(
@@ -238,3 +236,11 @@ def _leaves_reached(
             is_yes = builder.logical_or(is_yes, builder.logical_and(builder.is_nan(value), missing_is_yes))
         place = builder.gather(following, builder.add(builder.mul(place, two), builder.cast(is_yes, "int32")))
     return place
+
+
+LINEAR_MODEL: Final = Composite(
+    linear_model, "linearModel", LINEAR_LIMITS, by_product, tables=LINEAR_LIMITS.keys() - {"input", *SCORES}
+)
+TREE_ENSEMBLE: Final = Composite(
+    tree_ensemble, "treeEnsemble", TREE_LIMITS, by_levels, tables=TREE_LIMITS.keys() - {"input", *SCORES}
+)

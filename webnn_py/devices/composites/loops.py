@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.composite import Composite, drawn_on
 from webnn_py.operators.limits import ANY, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.subgraphs import drawn_on
 
 LIMITS: Final[LimitsRow] = {
     "states": limit(ANY),
@@ -54,9 +53,6 @@ def loop_outputs(step: Any, steps: int, states: int) -> tuple[MLOperandDescripto
     return (*made[:states], *stacked)
 
 
-LOOP: Final = Operator(loop, "loop", LIMITS)
-
-
 def unrolled(
     builder: Any,
     states: Sequence[MLOperand],
@@ -80,3 +76,6 @@ def unrolled(
             stack.append(builder.reshape(value, [1, *value.shape]))
     ways = zip(stacks, directions[len(scanned) :], strict=True)
     return [*states, *[builder.concat(stack[::-1] if is_backward else stack, 0) for stack, is_backward in ways]]
+
+
+LOOP: Final = Composite(loop, "loop", LIMITS, unrolled)

@@ -1,32 +1,21 @@
-"""Composites: operators that are not in the specification, one node for a device that runs them as one.
-
-For any other device, and wherever a drawing is written down, they are said in operators of the specification. Only
-importers draw them, so they are no methods of the builder. What a composite refuses may still be drawn by its
-decomposition, whose operators say what they refuse.
-"""
+"""Quantization to uint8 by the range of what is quantized, and LSTMs whose input and states are quantized so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.block_quantized import GATHER_BLOCK_QUANTIZED, MATMUL_NBITS, by_dequantizing, by_unpacking
-from webnn_py.operators.cached_attention import GROUP_QUERY_ATTENTION, by_positions
-from webnn_py.operators.classical import LINEAR_MODEL, SCORES, TREE_ENSEMBLE, by_levels, by_product
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.decomposing.common import Decomposition, cut, number
+from webnn_py.operators.composite import Composite
+from webnn_py.operators.decomposing.common import cut, number
 from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
-from webnn_py.operators.loops import LOOP, unrolled
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
-from webnn_py.operators.subgraphs import SUBGRAPH_CALL, inlined
 
 GATES: Final = 4
 
@@ -110,9 +99,6 @@ def dynamic_quantize_lstm(
     check_shape("peephole_weight", peephole_weight, [(GATES - 1) * units])
     last = (1, batch, units)
     return [output("float32", shape) for shape in ((steps, *last), last, last)]
-
-
-DYNAMIC_QUANTIZE_LSTM: Final = Operator(dynamic_quantize_lstm, "dynamicQuantizeLstm", LSTM)
 
 
 def step_by_step(
@@ -237,9 +223,6 @@ def dynamic_quantize(input: MLOperand, *, label: str = "") -> list[MLOperandDesc
     return [output("uint8", input.shape), output("float32", ()), output("uint8", ())]
 
 
-DYNAMIC_QUANTIZE: Final = Operator(dynamic_quantize, "dynamicQuantize", QUANTIZE)
-
-
 def dynamically_quantized(builder: Builder, input: MLOperand) -> list[MLOperand]:
     """Draw :func:`dynamic_quantize`."""
     scale, zero_point = scale_and_zero_point(builder, input)
@@ -258,42 +241,5 @@ def scale_and_zero_point(builder: Builder, x: MLOperand) -> tuple[MLOperand, MLO
     return scale, builder.cast(builder.clamp(point, min_value=0, max_value=255), "uint8")
 
 
-@attrs.frozen
-class Composite:
-    """A composite, and the operators that replace it.
-
-    Attributes:
-        operator: the declaration.
-        decomposition: draws it.
-        tables: the operands that are constants, which the decomposition is given as arrays.
-    """
-
-    operator: Operator[..., Any]
-    decomposition: Decomposition
-    tables: frozenset[str] = frozenset()
-
-
-COMPOSITES: Final[Mapping[str, Composite]] = {
-    composite.operator.name: composite
-    for composite in (
-        Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
-        Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
-        Composite(GATHER_BLOCK_QUANTIZED, by_unpacking),
-        Composite(GROUP_QUERY_ATTENTION, by_positions),
-        Composite(LINEAR_MODEL, by_product, frozenset(LINEAR_MODEL.limits) - {"input", *SCORES}),
-        Composite(LOOP, unrolled),
-        Composite(MATMUL_NBITS, by_dequantizing, frozenset({"b", "zero_points"})),
-        Composite(SUBGRAPH_CALL, inlined),
-        Composite(TREE_ENSEMBLE, by_levels, frozenset(TREE_ENSEMBLE.limits) - {"input", *SCORES}),
-    )
-}
-"""The composites, by Python name."""
-
-
-def operator_of(name: str) -> Operator[..., Any]:
-    """Return an operator of the specification or a composite, by its Python name.
-
-    Raises:
-        KeyError: there is none of that name.
-    """
-    return COMPOSITES[name].operator if name in COMPOSITES else OPERATORS[name]
+DYNAMIC_QUANTIZE: Final = Composite(dynamic_quantize, "dynamicQuantize", QUANTIZE, dynamically_quantized)
+DYNAMIC_QUANTIZE_LSTM: Final = Composite(dynamic_quantize_lstm, "dynamicQuantizeLstm", LSTM, step_by_step)

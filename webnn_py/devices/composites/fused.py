@@ -7,33 +7,25 @@ decomposition into operators of the specification, which says what it computes, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import Parameter, Signature, signature
-from types import MappingProxyType
 from typing import Any, Final, Unpack
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.declaration import Facts, Operator, spec_name_of
 from webnn_py.operators.decomposing.common import number
 from webnn_py.operators.methods import Builder
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import same
-
-_DECLARED: Final[dict[str, Operator[..., Any]]] = {}
-DECOMPOSITIONS: Final[dict[Operator[..., Any], Callable[..., MLOperand]]] = {}
-"""The operators of the specification that compute the same: a function of a builder and the operands."""
 
 ONNX_NAMES: Final[dict[Operator[..., Any], str]] = {}
 """The operators of ONNX that compute the same, with the same operands."""
 
-FUSED: Final[Mapping[str, Operator[..., Any]]] = MappingProxyType(_DECLARED)
-"""Every fused operator by its Python name."""
-
 
 def fused_operator(
     name: str, drawing: Callable[..., MLOperand], *, onnx: str | None = None, **facts: Unpack[Facts]
-) -> Operator[..., Any]:
+) -> Composite[..., Any]:
     """Declare a fused operator whose result has the data type and shape of its first operand.
 
     Args:
@@ -46,8 +38,6 @@ def fused_operator(
     Raises:
         ValueError: an operator has this name already.
     """
-    if name in _DECLARED or name in OPERATORS:
-        raise ValueError(f"an operator called {name!r} is declared already; choose another name")
     _builder, *parameters = signature(drawing).parameters.values()
     first = parameters[0].name
 
@@ -61,8 +51,7 @@ def fused_operator(
         for item in (*parameters, label)
     } | {"return": MLOperandDescriptor}
     infer.__name__, infer.__doc__ = name, drawing.__doc__
-    declared = _DECLARED[name] = Operator[..., Any](infer, spec_name_of(name), {}, **facts)
-    DECOMPOSITIONS[declared] = drawing
+    declared = Composite[..., Any](infer, spec_name_of(name), {}, drawing, **facts)
     if onnx is not None:
         ONNX_NAMES[declared] = onnx
     return declared

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.classical import constant
-from webnn_py.operators.declaration import Operator
+from webnn_py.devices.composites.classical import constant
+from webnn_py.operators.composite import Composite
 from webnn_py.operators.decomposing.common import cut, number
 from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.methods import Builder
@@ -75,9 +75,6 @@ def matmul_nbits(
     return [output(a.data_type, (*a.shape[:-1], columns))]
 
 
-MATMUL_NBITS: Final = Operator(matmul_nbits, "matmulNBits", MATMUL_NBITS_LIMITS)
-
-
 GATHER_LIMITS: Final[LimitsRow] = {
     "data": limit(("uint8",), rank=(2, MAX_RANK)),
     "indices": limit(("int32", "uint32", "int64"), rank=(0, MAX_RANK)),
@@ -115,9 +112,6 @@ def gather_block_quantized(
     check_shape("scales", scales, [rows, *inner, blocks])
     check_shape("zero_points", zero_points, [rows, *inner, -(-blocks // 2)])
     return [output(scales.data_type, (*indices.shape, *inner, length))]
-
-
-GATHER_BLOCK_QUANTIZED: Final = Operator(gather_block_quantized, "gatherBlockQuantized", GATHER_LIMITS)
 
 
 def by_unpacking(
@@ -228,3 +222,11 @@ def packed_in_bytes(elements: Array) -> Array:
         halves = np.append(halves, np.uint8(0))
     packed: Array = halves[::2] | halves[1::2] << np.uint8(4)
     return packed
+
+
+MATMUL_NBITS: Final = Composite(
+    matmul_nbits, "matmulNBits", MATMUL_NBITS_LIMITS, by_dequantizing, tables=("b", "zero_points")
+)
+
+
+GATHER_BLOCK_QUANTIZED: Final = Composite(gather_block_quantized, "gatherBlockQuantized", GATHER_LIMITS, by_unpacking)

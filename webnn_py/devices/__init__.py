@@ -1,0 +1,1 @@
+"""What the devices share, beyond the seam that every backend has."""

@@ -1,0 +1,1 @@
+"""Composites of this package: operators that some of its devices, and other engines, have as one."""

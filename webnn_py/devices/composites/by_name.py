@@ -1,0 +1,24 @@
+"""Operators and composites by name, as files name them."""
+
+from typing import Any
+
+from webnn_py.devices.composites import (  # noqa: F401 - they enter theirs
+    block_quantized,
+    cached_attention,
+    classical,
+    dynamic_quantization,
+    loops,
+)
+from webnn_py.operators import subgraphs  # noqa: F401 - it enters its own
+from webnn_py.operators.composite import COMPOSITES
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.registry import OPERATORS
+
+
+def operator_of(name: str) -> Operator[..., Any]:
+    """Return an operator of the specification, or a composite of this package or one that was declared, by Python name.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    return COMPOSITES[name] if name in COMPOSITES else OPERATORS[name]
