@@ -21,6 +21,7 @@ Begin with :func:`open_ml`.
 
 import typing
 
+from webnn_py import devices as devices  # it adds them
 from webnn_py import extensions as _extensions
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo

@@ -65,8 +65,6 @@ BAD = {
     "bytes without a data type": 'builder.constant(b"1234")',
     "list": "builder.constant([1.0])",
     "positional": "builder.linear(x, 2.0)",
-    "device's option": "ml.create_context(float16_accumulation='yes')",
-    "device's options": "ml.create_context(cores=4)",
     "data type": 'builder.cast(x, "float64")',
     "numpy data type": "builder.cast(x, np.float64)",
     "type of Python": "builder.cast(x, float)",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.records.flops import COUNTS, flops
+from webnn_py.devices.flops import COUNTS, flops
 from webnn_py.operators.registry import OPERATORS
 
 IMAGE = (2, 6, 8, 8)

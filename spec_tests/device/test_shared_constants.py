@@ -9,9 +9,9 @@ from spec_tests.support.computing import run_graph
 from spec_tests.support.stand_ins import failing
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.device.backend import Memory
-from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_numpy import executable as numpy_executable
 from webnn_py.device.on_wgpu.runtime.native import NativeQueue
+from webnn_py.devices.shared_constants import SharedConstants
 
 
 def key_of(array):
@@ -265,7 +265,7 @@ async def test_a_small_constant_without_a_key_is_identified_by_its_bytes_and_a_l
 
 
 async def test_without_keys_nothing_is_shared_or_hashed(context, monkeypatch):
-    monkeypatch.setattr("webnn_py.device.compiling.shared_constants.blake2b", failing(AssertionError()))
+    monkeypatch.setattr("webnn_py.devices.shared_constants.blake2b", failing(AssertionError()))
     graph = await build(context, folded, 3, is_keyed=False)
     assert graph._handle.compiled.shared == ()
 

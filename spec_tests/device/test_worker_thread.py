@@ -16,8 +16,8 @@ from spec_tests.support.drawing import build_add_number
 from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.device import worker_thread
-from webnn_py.device.worker_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, WorkerThread
+from webnn_py.devices import worker_thread
+from webnn_py.devices.worker_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, WorkerThread
 
 MIDDLING = LATE_SECONDS / 2
 """Seconds that are long enough to be asked about."""

@@ -14,7 +14,10 @@ from webnn_py.script.experiments import known
 
 BLOCKS = {path.relative_to(ROOT).as_posix(): blocks_of(path) for path in PAGES}
 ALL = [block for blocks in BLOCKS.values() for block in blocks]
-RUN_ELSEWHERE = {"docs/adding_a_device.md": "spec_tests/operators/test_adding_a_device.py: the pieces of a package"}
+RUN_ELSEWHERE = {
+    "docs/adding_a_device.md": "spec_tests/operators/test_adding_a_device.py: the pieces of a package",
+    "docs/composites.md": "spec_tests/operators/test_composites.py: in a process of its own, whose device it is",
+}
 PYTHON = {
     page: [block for block in blocks if block.language == "python" and block.not_run is None]
     for page, blocks in BLOCKS.items()

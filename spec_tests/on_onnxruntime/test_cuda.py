@@ -143,12 +143,12 @@ async def test_bytes_are_kept_until_the_gpu_has_read_them(context, count):
 async def test_memory_is_used_again_for_writes_that_nothing_waits_for(context, cuda, monkeypatch):
     monkeypatch.setattr(cuda_memory, "MOST_UNREAD_BYTES", 8 * LARGE)  # two arrays
     x = await zeroed(context, [LARGE])
-    before = context.statistics().adapter_memory.pinned_bytes
+    before = context.statistics().of_backend["pinned_bytes"]
     for number in range(9):
         context.write_buffer(x, np.full(LARGE, number, np.float32))
         await trio.testing.wait_all_tasks_blocked()
         cuda.run_queued()
-    assert context.statistics().adapter_memory.pinned_bytes == before + 2 * 4 * LARGE
+    assert context.statistics().of_backend["pinned_bytes"] == before + 2 * 4 * LARGE
     assert set((await context.read_buffer(x)).tolist()) == {8.0}
 
 
@@ -280,37 +280,37 @@ async def test_a_full_gpu_rejects_the_buffer_and_nothing_else(context, cuda):
 
 
 async def test_statistics_have_the_memory_of_the_gpu(context, cuda):
-    before = context.statistics().adapter_memory
-    assert before.total_bytes == cuda.capacity
+    before = context.statistics().of_backend
+    assert before["total_bytes"] == cuda.capacity
     buffer = await zeroed(context, [LARGE])
     context.write_buffer(buffer, np.ones(LARGE, np.float32))
     await context.drain()
-    after = context.statistics().adapter_memory
-    assert before.free_bytes - after.free_bytes == 4 * LARGE
-    assert after.pinned_bytes == sum(map(len, cuda.pinned.values())) == before.pinned_bytes + 4 * LARGE
+    after = context.statistics().of_backend
+    assert before["free_bytes"] - after["free_bytes"] == 4 * LARGE
+    assert after["pinned_bytes"] == sum(map(len, cuda.pinned.values())) == before["pinned_bytes"] + 4 * LARGE
     buffer.destroy()
     await context.drain()
-    assert context.statistics().adapter_memory.free_bytes == before.free_bytes
+    assert context.statistics().of_backend["free_bytes"] == before["free_bytes"]
     context.destroy()
     await context.drain()
-    assert context.statistics().adapter_memory is None
+    assert context.statistics().of_backend == {}
 
 
 async def test_the_memory_of_another_gpu_is_asked_for_without_a_change_of_the_thread(context, cuda):
     cuda.gpus, cuda.device = {0, 3}, 3  # that of other code in this thread
-    assert context.statistics().adapter_memory is not None
+    assert context.statistics().of_backend
     assert cuda.asked_of == [0]
     assert cuda.device == 3
 
 
 async def test_devices_without_a_report_have_no_memory_of_an_adapter(ml):
     context = await ml.create_context(backend="numpy")
-    assert context.statistics().adapter_memory is None
+    assert context.statistics().of_backend == {}
 
 
 async def test_statistics_of_a_broken_gpu_raise_nothing(context, cuda):
     cuda.error = Error.cudaErrorIllegalAddress
-    assert context.statistics().adapter_memory is None
+    assert context.statistics().of_backend == {}
     assert "CUDA reports" in (await context.lost).message
     cuda.error = Error.cudaSuccess
 

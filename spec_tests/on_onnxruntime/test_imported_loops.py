@@ -23,7 +23,7 @@ pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime.passes.loop_rerolling import unroll_loops
 from webnn_py.device.on_onnxruntime.providers import CPU
-from webnn_py.device.records.flops import flops
+from webnn_py.devices.flops import flops
 from webnn_py.onnx_models.conversion.context import ConversionContext
 
 STEPS, UNITS = 20, 6

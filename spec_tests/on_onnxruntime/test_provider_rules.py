@@ -147,7 +147,7 @@ async def test_an_activation_is_few_nodes(ml, written, operator, data_type, node
 )
 def test_a_provider_takes_attention_whole_and_updates_its_caches_in_place(provider, has_whole, is_in_place):
     assert (provider.capabilities.supports(GROUP_QUERY_ATTENTION) != ()) == has_whole
-    assert provider.capabilities.writes_in_place == is_in_place
+    assert provider.writes_in_place == is_in_place
     assert (provider.name in COPYING) == (not is_in_place)
 
 

@@ -114,7 +114,7 @@ def test_the_table_of_what_backends_may_have_has_all_protocols():
     }
     named = {re.search(r"`(\w+)", row.split("|")[2])[1]: names for names, row in rows}
     assert named == {name: members(protocol) for name, protocol in optional.items()}
-    assert len(named) == 8
+    assert len(named) == 7
 
 
 def test_the_commands_run_tests_that_are_there():

@@ -4,5 +4,5 @@ import attrs
 
 
 def own_statistics(context):
-    """Return a context's statistics without the memory of its adapter, which other processes use, too."""
-    return attrs.evolve(context.statistics(), adapter_memory=None)
+    """Return a context's statistics without those of its device, whose adapter other processes use, too."""
+    return attrs.evolve(context.statistics(), of_backend={})

@@ -9,7 +9,6 @@ import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.device.records.failure import Failure
-from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.device.records.saved_code import SavedCode
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
@@ -47,39 +46,6 @@ class BackendInfo:
         return f"{self.name} ({self.adapter}, {self.driver})"
 
 
-@attrs.frozen
-class CacheStatistics:
-    """Counts of the compiled code that a device keeps for later graphs.
-
-    Attributes:
-        kept: the pieces of code kept.
-        kept_bytes: their approximate size in bytes.
-        made: the pieces compiled so far.
-        dropped: the pieces evicted to limit the size.
-    """
-
-    kept: int
-    kept_bytes: int
-    made: int
-    dropped: int
-
-
-@attrs.frozen
-class AdapterMemory:
-    """The memory of an adapter that has its own, as its driver reports it: of all processes together.
-
-    Attributes:
-        total_bytes: the bytes that it has.
-        free_bytes: those that nothing takes. Compiled graphs of a context, and what they compute, take some that the
-            context's own counts leave out.
-        pinned_bytes: the bytes of the host's memory that the context reserves for copies from and to the adapter.
-    """
-
-    total_bytes: int
-    free_bytes: int
-    pinned_bytes: int
-
-
 Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ...]]
 """The data types of all operands and outputs of an operator, or of each row of its limits."""
 
@@ -98,8 +64,6 @@ class Capabilities:
         preferred_input_layout: the layout of images that runs fastest.
         reads_packed: whether ``dequantizeLinear`` reads packed 4-bit constants, two elements in a byte.
         packed: the 4-bit data types that scripts may use in this context; none unless requested.
-        runs_loop: returns whether the device runs a number of steps faster as a loop of one, given that step.
-        writes_in_place: whether an output may be in the memory of the input that it updates: see ``in_place``.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -109,8 +73,6 @@ class Capabilities:
     preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
     reads_packed: bool = False
     packed: tuple[MLOperandDataType, ...] = ()
-    runs_loop: Callable[[Graph, int], bool] = lambda _step, _steps: False
-    writes_in_place: bool = False
 
 
 class Memory:
@@ -169,7 +131,10 @@ class Storage:
 
 
 class CompiledGraph(Protocol):
-    """A graph compiled for a device; ``byte_length`` is the memory that it does not share."""
+    """A graph compiled for a device; ``byte_length`` is the memory that it does not share.
+
+    It may also have ``in_place``: the outputs that may be in the buffer of an input, by name: that input.
+    """
 
     @property
     def byte_length(self) -> int:
@@ -280,19 +245,11 @@ class TellsProgress(Protocol):
 
 
 @runtime_checkable
-class KeepsCode(Protocol):
-    """A backend that keeps compiled code after the graph that it was compiled for is gone."""
+class CountsItself(Protocol):
+    """A backend with counts of its own: of compiled code that it keeps, of the adapter's memory."""
 
-    def cache_statistics(self) -> CacheStatistics:
-        """Return the counts of the code that it keeps."""
-
-
-@runtime_checkable
-class ReportsMemory(Protocol):
-    """A backend whose driver reports the memory of the adapter."""
-
-    def adapter_memory(self) -> AdapterMemory | None:
-        """Return the memory as it is now; None once the device is lost or closed."""
+    def statistics(self) -> Mapping[str, int]:
+        """Return the counts as they are now, by names that the device documents."""
 
 
 @runtime_checkable
@@ -324,6 +281,22 @@ class Lends(Protocol):
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> Any:
         """Return the memory of ``storage`` for a user, who returns it by ``come_back`` while it ``is_out``."""
+
+
+@attrs.frozen
+class KernelNode:
+    """The record of a node that a kernel computes.
+
+    Attributes:
+        operator: its name in the specification.
+        label: the label that the script gave; for nodes that a device creates, that of the replaced node.
+        flops: its arithmetic operations, as the device counts them; if several kernels compute the node together, they
+            are counted for the kernel that moves most bytes.
+    """
+
+    operator: str
+    label: str
+    flops: int
 
 
 @attrs.frozen

@@ -18,19 +18,16 @@ import trio
 
 from webnn_py.device.backend import (
     SHARED_MEMORY_ATTRIBUTE,
-    AdapterMemory,
     Backend,
-    CacheStatistics,
     CompiledGraph,
     Copies,
     CopyRegion,
+    CountsItself,
     HostArray,
-    KeepsCode,
     KernelTiming,
     Lends,
     Memory,
     OnProgress,
-    ReportsMemory,
     StagesWrites,
     Storage,
     TimesKernels,
@@ -58,17 +55,15 @@ class DeviceStatistics:
         live_buffers: buffers allocated and not released yet.
         live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
         host_copies: the number of copies of bytes between host and device.
-        compiled: the counts of kept compiled code; None on a device that keeps none.
         by_label: buffers, graphs and their bytes, without reads in flight, by label.
-        adapter_memory: the memory of the adapter; None on a device that does not report it.
+        of_backend: the counts of the backend, by its own names.
     """
 
     live_buffers: int
     live_bytes: int
     host_copies: int
-    compiled: CacheStatistics | None
     by_label: Mapping[str, Entry]
-    adapter_memory: AdapterMemory | None
+    of_backend: Mapping[str, int]
 
 
 class Readback:
@@ -135,10 +130,9 @@ class Device:
 
     def statistics(self) -> DeviceStatistics:
         """Return the counts as they are now."""
-        compiled = self.backend.cache_statistics() if isinstance(self.backend, KeepsCode) else None
-        memory = self.backend.adapter_memory() if isinstance(self.backend, ReportsMemory) else None
+        of_backend = self.backend.statistics() if isinstance(self.backend, CountsItself) else {}
         return DeviceStatistics(
-            self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries(), memory
+            self.live_buffers, self.live_bytes, self.host_copies, self._by_label.entries(), of_backend
         )
 
     # --- buffers ---------------------------------------------------------------------------------------------
@@ -351,13 +345,9 @@ class Device:
 
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put a compiled graph into ``handle``, and hold the memory that it uses."""
-        from webnn_py.device.compiling.in_place import updates_of  # noqa: PLC0415 - imported when it is used
-
         # spec: build 18.1.3
         handle.compiled = compiled
-        if self.backend.capabilities.writes_in_place:
-            handle.in_place = updates_of(graph)
-        handle.in_place = getattr(compiled, "in_place", handle.in_place)  # of those that find it out themselves
+        handle.in_place = getattr(compiled, "in_place", handle.in_place)
         self._count_graph(handle, compiled.byte_length)
         handle.constants = {s: s.memory for s in constant_buffers(graph) if s.memory is not None}
         held = [*handle.constants.values()]

@@ -6,6 +6,7 @@ It is the oracle of the other devices and the smallest complete example of one (
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -14,7 +15,6 @@ import numpy as np
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, HostArray, Storage
-from webnn_py.device.host_processor import processor
 from webnn_py.device.registry import DeviceRecord, Suitability
 from webnn_py.graph import Constant, Graph, Node, Value
 
@@ -224,7 +224,7 @@ class ReferenceBackend:
     overlapping = False
 
     def __init__(self, name: str = "reference", kernels: Mapping[str, Kernel] = KERNELS) -> None:
-        self.info = BackendInfo(name, processor(), f"numpy {np.__version__}")
+        self.info = BackendInfo(name, platform.processor() or platform.machine(), f"numpy {np.__version__}")
         self.capabilities = capabilities(frozenset(kernels))
         self.lost: Callable[[str], None] = lambda _message: None
         self._kernels = kernels

@@ -1,5 +1,6 @@
 """The devices that contexts can run on: a record of each, this package's own and those of other packages.
 
+The reference device is always there. This package adds its others in ``webnn_py/devices/__init__.py``.
 Another package registers a device by an entry point of the group ``webnn_py.devices``: its name is the device's name,
 and its object a :class:`DeviceRecord`. Records are imported when they are needed, and devices when they are opened.
 """
@@ -10,7 +11,7 @@ import enum
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
@@ -27,29 +28,24 @@ if TYPE_CHECKING:
 GROUP: Final = "webnn_py.devices"
 """The group of entry points by which other packages register devices."""
 
-BUILT_IN: Final = {
-    "numpy": "webnn_py.device.on_numpy.device_record:RECORD",
-    "wgpu": "webnn_py.device.on_wgpu.device_record:RECORD",
-    "onnxruntime": "webnn_py.device.on_onnxruntime.device_record:RECORD",
-    "reference": "webnn_py.device.reference:RECORD",
-}
-"""This package's own devices, by name, in the syntax of entry points. Only these are chosen when no device is named."""
+REFERENCE: Final = "webnn_py.device.reference:RECORD"
+"""The device that is always there, in the syntax of entry points."""
+
+_ADDED: Final[dict[str, str]] = {}
 
 
-class DeviceOptions(TypedDict, total=False):
-    """The options of this package's own devices, as keywords of ``create_context()``, for type checkers."""
+def add_device(name: str, record: str) -> None:
+    """Add a device of this package or of a program; it is imported when it is needed.
 
-    gpu_device: object
-    adapter: int | str
-    float16_accumulation: bool
-    max_cached_pipelines: int
-    max_cached_pipeline_bytes: int
-    threads: int
-    spinning: bool
-    deterministic_compute: bool
-    keep_subnormals: bool
-    execution_provider: str
-    provider_options: Mapping[str, object]
+    Unlike devices of entry points, it may be chosen when no device is named.
+
+    Args:
+        name: its name in ``create_context(backend=…)``.
+        record: where its :class:`DeviceRecord` is, in the syntax of entry points: ``"package.module:RECORD"``.
+    """
+    _ADDED[name] = record
+    _built_in_entries.cache_clear()
+    _registered.cache_clear()
 
 
 class Suitability(enum.IntEnum):
@@ -157,7 +153,7 @@ class DeviceRecord:
 def _built_in_entries() -> tuple[EntryPoint, ...]:
     from importlib.metadata import EntryPoint  # noqa: PLC0415 - slow to import
 
-    return tuple(EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items())
+    return tuple(EntryPoint(name, value, GROUP) for name, value in {**_ADDED, "reference": REFERENCE}.items())
 
 
 @cache

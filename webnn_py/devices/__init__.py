@@ -1,1 +1,13 @@
-"""What the devices share, beyond the seam that every backend has."""
+"""The devices of this package besides the reference device, and what they share beyond the seam that all backends have.
+
+* ``composites``: operators that some devices have as one.
+* ``plan``, ``in_place``, ``shared_constants``: parts of a build: an arena, updated caches, constants kept once.
+* ``kernel_nodes``, ``flops``: what a kernel has computed, for timings.
+* ``worker_thread``, ``host_processor``: for devices that run on the processor.
+"""
+
+from webnn_py.device.registry import add_device
+
+add_device("numpy", "webnn_py.device.on_numpy.device_record:RECORD")
+add_device("wgpu", "webnn_py.device.on_wgpu.device_record:RECORD")
+add_device("onnxruntime", "webnn_py.device.on_onnxruntime.device_record:RECORD")

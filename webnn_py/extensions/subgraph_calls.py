@@ -17,8 +17,8 @@ import trio
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import Capabilities, OnProgress
 from webnn_py.device.compiling.expansion import limits_in
-from webnn_py.device.compiling.shared_constants import Identity, digest
 from webnn_py.device.device import Device, GraphHandle
+from webnn_py.devices.shared_constants import Identity, digest
 from webnn_py.extension import Compile
 from webnn_py.extensions.named_subgraphs import NamedOperator, named_operator
 from webnn_py.graph import ContentKey, Graph, Node, Value

@@ -9,7 +9,7 @@ from typing import Any, Final, Self, TypeVar
 import attrs
 import numpy as np
 
-from webnn_py.device.records.kernel_nodes import KernelNode, KernelTiming
+from webnn_py.device.backend import KernelNode, KernelTiming
 from webnn_py.message_text import visible
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.profiling.measuring import DeviceRates, Measurement

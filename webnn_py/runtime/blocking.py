@@ -25,7 +25,6 @@ from typing import (
     ParamSpec,
     Self,
     TypeVar,
-    Unpack,
     final,
     overload,
 )
@@ -37,7 +36,6 @@ from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.array_protocols import ArrayProtocols
-from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
 from webnn_py.saved_graphs.record import MOST_BYTES
@@ -300,7 +298,6 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         NotSupportedError: another package's device cannot be loaded.
     """
 
-    @overload
     def __init__(
         self,
         backend: str | None = None,
@@ -308,19 +305,13 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         preserve_device: bool = False,
         graph_cache: str | os.PathLike[str] | None = None,
         graph_cache_bytes: int = MOST_BYTES,
-        **options: Unpack[EnvironmentOptions],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        backend: str,
-        *,
-        preserve_device: bool = False,
-        graph_cache: str | os.PathLike[str] | None = None,
-        graph_cache_bytes: int = MOST_BYTES,
         **options: Any,
-    ) -> None: ...
-    def __init__(self, backend: str | None = None, **options: Any) -> None:
+    ) -> None:
+        options |= {
+            "preserve_device": preserve_device,
+            "graph_cache": graph_cache,
+            "graph_cache_bytes": graph_cache_bytes,
+        }
         self._sessions: weakref.WeakValueDictionary[runtime.InferenceSession, BlockingSession]
         self._sessions = weakref.WeakValueDictionary()
         while True:

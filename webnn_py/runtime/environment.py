@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack, final, overload
+from typing import TYPE_CHECKING, Any, Final, Self, final, overload
 
 import numpy as np
 import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
-from webnn_py.device.registry import DeviceOptions
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import NotCopied
 from webnn_py.message_text import named_by
@@ -28,7 +27,6 @@ from webnn_py.script.argument_checks import label_of, refuse_progress
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
-from webnn_py.script.records import MLPowerPreference
 from webnn_py.tracing.checks import Check, check
 from webnn_py.tracing.traces import MOST_EVENTS, Trace, trace
 
@@ -40,16 +38,6 @@ if TYPE_CHECKING:
 
 OWN_OPTIONS: Final = ("preserve_device", "context", "graph_cache", "graph_cache_bytes")
 """The options of ``Environment()`` that are not those of ``create_context()``."""
-
-
-class EnvironmentOptions(DeviceOptions, total=False):
-    """The options that ``Environment()`` hands on to ``create_context()``, for type checkers."""
-
-    power_preference: MLPowerPreference
-    accelerated: bool
-    max_queued_bytes: int
-    browser: str
-    label: str
 
 
 @final
@@ -77,29 +65,6 @@ class Environment(NotCopied):
             here is found out when it is first used.
     """
 
-    @overload
-    def __init__(
-        self,
-        ml: ML,
-        backend: str | None = None,
-        *,
-        preserve_device: bool = False,
-        context: MLContext | None = None,
-        graph_cache: str | os.PathLike[str] | None = None,
-        graph_cache_bytes: int = MOST_BYTES,
-        **options: Unpack[EnvironmentOptions],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        ml: ML,
-        backend: str,
-        *,
-        preserve_device: bool = False,
-        graph_cache: str | os.PathLike[str] | None = None,
-        graph_cache_bytes: int = MOST_BYTES,
-        **options: Any,
-    ) -> None: ...
     def __init__(  # noqa: PLR0913 - and the device's
         self,
         ml: ML,

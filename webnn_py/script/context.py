@@ -204,8 +204,7 @@ class MLContext(Handle):
             timeline.queued_operations,
             timeline.queued_bytes,
             device.host_copies,
-            device.compiled,
-            device.adapter_memory,
+            device.of_backend,
             device.by_label,
         )
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack, final, get_args, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, final, get_args
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -89,28 +89,6 @@ class ML(Handle):
         """
         return self._opened if self._opening else None
 
-    @overload
-    def create_context(
-        self,
-        *,
-        power_preference: MLPowerPreference = "default",
-        accelerated: bool = True,
-        backend: str | None = None,
-        max_queued_bytes: int | None = None,
-        label: str = "",
-        **options: Unpack[registry.DeviceOptions],
-    ) -> MLPromise[MLContext]: ...
-    @overload
-    def create_context(
-        self,
-        *,
-        power_preference: MLPowerPreference = "default",
-        accelerated: bool = True,
-        backend: str,
-        max_queued_bytes: int | None = None,
-        label: str = "",
-        **options: Any,
-    ) -> MLPromise[MLContext]: ...
     @enable_ki_protection
     def create_context(
         self,

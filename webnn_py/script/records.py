@@ -5,7 +5,6 @@ from typing import Literal
 
 import attrs
 
-from webnn_py.device.backend import AdapterMemory, CacheStatistics
 from webnn_py.device.records.memory_by_label import Entry, LabelledMemory, largest_first
 
 MLPowerPreference = Literal["default", "high-performance", "low-power"]
@@ -28,8 +27,7 @@ class ContextStatistics:
         queued_operations: device operations that wait or run.
         queued_bytes: bytes of user data that those hold.
         host_copies: how often bytes were copied between host and device.
-        compiled: what the device keeps of compiled code, for all contexts that share it; None where it keeps none.
-        adapter_memory: the memory of the adapter, of all processes together; None where the device does not report it.
+        of_backend: counts of the device's own, by its names: ``docs/buffers.md`` lists those of this package's devices.
     """
 
     live_buffers: int
@@ -37,8 +35,7 @@ class ContextStatistics:
     queued_operations: int
     queued_bytes: int
     host_copies: int
-    compiled: CacheStatistics | None
-    adapter_memory: AdapterMemory | None
+    of_backend: Mapping[str, int] = attrs.field(hash=False)
     _by_label: Mapping[str, Entry] = attrs.field(repr=False, hash=False)
 
     @property

@@ -174,7 +174,7 @@ class TooManyOrdersError(RuntimeError):
 def text_of(value: object) -> str:
     """A value as outcomes are compared by: arrays with data type, shape and every element, or with their digest."""
     if isinstance(value, ContextStatistics):
-        value = attrs.evolve(value, compiled=None)  # of all contexts on the GPU, and of earlier runs
+        value = attrs.evolve(value, of_backend={})  # of all contexts on the GPU, and of earlier runs
     if not isinstance(value, np.ndarray):
         return value if isinstance(value, str) else shown(value)
     if value.size > _MOST_ELEMENTS:

@@ -165,7 +165,7 @@ def kernels_begin_before_their_operation(placed, kernels, since, until):
         yield kernel, start - since, length
 
 
-@FAULTS.at("webnn_py.device.records.flops.flops", "spec_tests/device/test_flops.py")
+@FAULTS.at("webnn_py.devices.flops.flops", "spec_tests/device/test_flops.py")
 def flops_are_counted_twice(flops, node):
     return 2 * flops(node)
 

@@ -68,9 +68,7 @@ def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
     return False
 
 
-@FAULTS.at(
-    "webnn_py.device.compiling.shared_constants.SharedConstants.find", "spec_tests/device/test_shared_constants.py"
-)
+@FAULTS.at("webnn_py.devices.shared_constants.SharedConstants.find", "spec_tests/device/test_shared_constants.py")
 def constants_are_shared_after_their_release(find, shared, identity):
     return None if identity is None else shared._memory.get(identity)
 
@@ -175,6 +173,6 @@ def trees_pass_over_nan(leaves_reached, builder, input, nodes, **of_branches):
     return leaves_reached(builder, input, (nodes * [1, 1, 1, 1, 0]).astype(nodes.dtype), **of_branches)
 
 
-@FAULTS.at("webnn_py.device.worker_thread._is_quiet", "spec_tests/device/test_worker_thread.py")
+@FAULTS.at("webnn_py.devices.worker_thread._is_quiet", "spec_tests/device/test_worker_thread.py")
 def runs_block_other_tasks(is_quiet):
     return True

@@ -9,13 +9,14 @@ import numpy as np
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
-from webnn_py.device.compiling.shared_constants import SharedConstants
-from webnn_py.device.host_processor import processor
 from webnn_py.device.on_numpy import composites, kernels  # noqa: F401 - both enter kernels into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.passes.pipeline import rewritten
 from webnn_py.device.on_numpy.table import find
-from webnn_py.device.worker_thread import WorkerThread
+from webnn_py.devices.host_processor import processor
+from webnn_py.devices.in_place import updates_of
+from webnn_py.devices.shared_constants import SharedConstants
+from webnn_py.devices.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 
@@ -32,7 +33,7 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
     return tuple(BYTES_PER_ELEMENT) if find(operator) is not None else ()
 
 
-CAPABILITIES = Capabilities(_supports, writes_in_place=True)
+CAPABILITIES = Capabilities(_supports)
 
 
 class NumpyBackend:
@@ -94,8 +95,8 @@ class NumpyBackend:
         return self._compiled(graph)
 
     def _compiled(self, graph: Graph) -> NumpyGraph:
-        graph, reports = rewritten(graph, keep_subnormals=self._keep_subnormals)
-        return NumpyGraph(graph, self._constants, reports)
+        changed, reports = rewritten(graph, keep_subnormals=self._keep_subnormals)
+        return NumpyGraph(changed, self._constants, reports, updates_of(graph))
 
     def dispatch(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

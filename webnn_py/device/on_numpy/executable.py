@@ -17,8 +17,6 @@ import numpy as np
 
 from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
 from webnn_py.device.compiled_plan import CompiledPlan
-from webnn_py.device.compiling.plan import lay_out, lifetimes, split_constant
-from webnn_py.device.compiling.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.device.on_numpy.scratch import ScratchPool
 from webnn_py.device.on_numpy.table import (
     Array,
@@ -32,8 +30,10 @@ from webnn_py.device.on_numpy.table import (
     run_node,
 )
 from webnn_py.device.on_numpy.views import find_views
-from webnn_py.device.records.kernel_nodes import remembered
-from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
+from webnn_py.devices.kernel_nodes import remembered
+from webnn_py.devices.plan import lay_out, lifetimes, split_constant
+from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants
+from webnn_py.devices.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.rewriting.report import PassReport
 
@@ -111,6 +111,9 @@ class LateView:
     view: View
 
 
+NOTHING: Final[Mapping[str, str]] = {}
+
+
 class NumpyGraph:
     """A compiled graph; run by one thread at a time.
 
@@ -118,6 +121,7 @@ class NumpyGraph:
         graph: the graph to compile.
         constants: the constants that graphs of the context share; None for a separate graph.
         passes: a report of each pass over the graph.
+        in_place: the outputs that may be in the memory of an input, by name: that input.
 
     Attributes:
         passes: the reports of the passes.
@@ -126,9 +130,14 @@ class NumpyGraph:
     """
 
     def __init__(
-        self, graph: Graph, constants: SharedConstants | None = None, passes: Sequence[PassReport] = ()
+        self,
+        graph: Graph,
+        constants: SharedConstants | None = None,
+        passes: Sequence[PassReport] = (),
+        in_place: Mapping[str, str] = NOTHING,
     ) -> None:
         self.passes = passes
+        self.in_place = in_place
         self.byte_length = 0
         self._intermediate_bytes = 0
         self._shared: dict[Identity, Memory] = {}

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.device.compiling.plan import ALIGNMENT
 from webnn_py.device.on_numpy.table import Array, Kernel
+from webnn_py.devices.plan import ALIGNMENT
 from webnn_py.graph import Node
 
 K = TypeVar("K", bound=Hashable)

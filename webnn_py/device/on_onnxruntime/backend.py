@@ -9,12 +9,14 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
-from webnn_py.device.compiling.shared_constants import SharedConstants
+from webnn_py.device.on_onnxruntime.claimed_operators import runs_loop
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers
 from webnn_py.device.on_onnxruntime.webgpu_adapter import capabilities_on
-from webnn_py.device.worker_thread import WorkerThread
+from webnn_py.devices.composites.loops import LOOP
+from webnn_py.devices.shared_constants import SharedConstants
+from webnn_py.devices.worker_thread import WorkerThread
 from webnn_py.graph import Graph
 
 THREAD_SECONDS: Final = 0.002
@@ -100,6 +102,10 @@ class OnnxruntimeBackend:
         make = partial(OnnxruntimeGraph, graph, self._options, self._constants)
         seconds = OnnxruntimeGraph.compile_seconds(graph)
         return make() if seconds <= THREAD_SECONDS else self._thread.run_unless_alone(make, seconds)
+
+    def runs_loop(self, step: Graph, steps: int) -> bool:
+        """Return whether the provider has loops, and runs these steps faster as one."""
+        return bool(self.capabilities.supports(LOOP)) and runs_loop(step, steps)
 
     def dispatch(
         self, compiled: OnnxruntimeGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

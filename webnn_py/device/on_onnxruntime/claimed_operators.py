@@ -71,7 +71,7 @@ ON_CPU: Final = (
 )
 """The composites that it takes whole; its own GatherBlockQuantized fails where an index is out of range."""
 
-CAPABILITIES: Final = Capabilities(claims_without(NOT_CLAIMED, ON_CPU), runs_loop=runs_loop)
+CAPABILITIES: Final = Capabilities(claims_without(NOT_CLAIMED, ON_CPU))
 """The abilities on the CPU, and on providers of which nothing is known."""
 
 ELSEWHERE: Final = (DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM, TREE_ENSEMBLE)

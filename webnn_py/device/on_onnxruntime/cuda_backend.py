@@ -12,7 +12,7 @@ import attrs
 import onnxruntime
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import AdapterMemory, CopyRegion, HostArray, Storage
+from webnn_py.device.backend import CopyRegion, HostArray, Storage
 from webnn_py.device.on_onnxruntime.backend import OnnxruntimeBackend
 from webnn_py.device.on_onnxruntime.cuda_graph import CudaGraph
 from webnn_py.device.on_onnxruntime.cuda_memory import CudaBuffer, CudaError, CudaStream
@@ -161,12 +161,12 @@ class CudaBackend(OnnxruntimeBackend):
             partial(self._waited_for, self._stream.synchronize), self._submitted.seconds
         )
 
-    def adapter_memory(self) -> AdapterMemory | None:
-        """Return the memory of the GPU."""
+    def statistics(self) -> Mapping[str, int]:
+        """Return the bytes of the GPU's memory and of pinned memory; nothing once the device is lost or closed."""
         if not self._is_over:
             with suppress(CudaError), self._noticing_loss():
                 return self._stream.memory()
-        return None
+        return {}
 
     def close(self) -> None:
         """Destroy the stream."""

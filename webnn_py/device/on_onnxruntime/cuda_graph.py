@@ -14,11 +14,11 @@ import onnxruntime
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from webnn_py.device.backend import Storage
-from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.cuda_memory import CudaStream
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.executable import NOT_MEASURED, OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import Binding, BoundSession, Names
+from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.message_text import device_text
 from webnn_py.onnx_export.inlined_export import InlinedModel

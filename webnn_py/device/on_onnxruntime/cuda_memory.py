@@ -18,7 +18,7 @@ import numpy as np
 from cuda.bindings import runtime
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import AdapterMemory, CopyRegion, HostArray
+from webnn_py.device.backend import CopyRegion, HostArray
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -238,7 +238,7 @@ class CudaStream:
         """Set all bytes to zero."""
         checked(runtime.cudaMemsetAsync(buffer.address, 0, buffer.descriptor.byte_length, self._stream))
 
-    def memory(self) -> AdapterMemory:
+    def memory(self) -> dict[str, int]:
         """Return the memory of the GPU as it is now, and the pinned memory of the host."""
         current = checked(runtime.cudaGetDevice())  # of this thread, whose other code may use another GPU
         checked(runtime.cudaSetDevice(self.device_id))
@@ -246,7 +246,7 @@ class CudaStream:
             free, total = checked(runtime.cudaMemGetInfo())
         finally:
             runtime.cudaSetDevice(current)
-        return AdapterMemory(total, free, self._pinned.byte_length)
+        return {"total_bytes": total, "free_bytes": free, "pinned_bytes": self._pinned.byte_length}
 
     def end_capture(self) -> None:
         """Drop what a capture under way has recorded, since nothing else can be submitted before it ends."""

@@ -15,9 +15,9 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.forking import Driver, keep_in_children
-from webnn_py.device.host_processor import processor
 from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE, idle
 from webnn_py.device.on_onnxruntime.providers import CPU, Provider, of_name
+from webnn_py.devices.host_processor import processor
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import nearest, shown
 from webnn_py.onnx_export.inlined_export import InlinedModel

@@ -17,12 +17,13 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
-from webnn_py.device.compiling.shared_constants import SharedConstants
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.worker_thread import SHORT_SECONDS, computing_time
+from webnn_py.devices.in_place import updates_of
+from webnn_py.devices.shared_constants import SharedConstants
+from webnn_py.devices.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport, InlinedModel
@@ -69,6 +70,7 @@ class OnnxruntimeGraph:
             constants that it makes itself, nor of intermediates.
         shared: the memory of the constants that other graphs may use as well.
         passes: a report of each pass over the graph.
+        in_place: the outputs that may be in the memory of an input, by name: that input.
         bind: binds the buffers that the next run reads and writes.
         expected_seconds: the shorter of the last two runs: one of them may have waited for memory.
     """
@@ -78,6 +80,7 @@ class OnnxruntimeGraph:
         self._options = options
         provider = options.provider
         self.expected_seconds = _first_seconds(graph)
+        self.in_place = updates_of(graph) if provider.writes_in_place else {}
         graph, passes = PASSES.run(
             graph, PassContext(constants.peek, provider.name, keeps_subnormals=options.keep_subnormals)
         )

@@ -34,6 +34,7 @@ class Provider:
         memory: where buffers are: in the host's memory, or in that of a GPU.
         may_lack_float16: whether it depends on the GPU that there is float16.
         copies_inputs: whether sessions read copies of inputs, which onnxruntime makes when an input is bound.
+        writes_in_place: whether an output may be in the memory of the input that it updates.
         is_tested: whether this package's tests run on it.
     """
 
@@ -49,6 +50,7 @@ class Provider:
     memory: Literal["host", "cuda"] = "host"
     may_lack_float16: bool = False
     copies_inputs: bool = True
+    writes_in_place: bool = False
     is_tested: bool = False
     write: Write = attrs.field(init=False)
 
@@ -59,7 +61,7 @@ class Provider:
 
 CPU: Final = Provider(
     "CPUExecutionProvider",
-    capabilities=attrs.evolve(CAPABILITIES, writes_in_place=True),
+    writes_in_place=True,
     checks_indices=True,
     copies_inputs=False,
     is_tested=True,
@@ -71,9 +73,8 @@ CUDA: Final = Provider(
     "gpu",
     options={"use_tf32": "0"},  # which rounds the factors of products to 10 bits
     configuration={"session.record_ep_graph_assignment_info": "1"},
-    capabilities=Capabilities(
-        claims_without(cuda_rules.DECOMPOSED, (*ELSEWHERE, GROUP_QUERY_ATTENTION)), writes_in_place=True
-    ),
+    capabilities=Capabilities(claims_without(cuda_rules.DECOMPOSED, (*ELSEWHERE, GROUP_QUERY_ATTENTION))),
+    writes_in_place=True,
     rules=cuda_rules.RULES,
     float16=cuda_rules.FLOAT16,
     has_guards=False,

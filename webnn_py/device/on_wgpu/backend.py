@@ -15,8 +15,7 @@ import trio
 import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
-from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, OnProgress, Storage
-from webnn_py.device.compiling.shared_constants import SharedConstants
+from webnn_py.device.backend import CopyRegion, HostArray, KernelTiming, Memory, OnProgress, Storage
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.capabilities import capabilities_of, longest_operand
 from webnn_py.device.on_wgpu.passes.arena import DeviceMemory
@@ -44,6 +43,7 @@ from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes, UploadRing
 from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.records.failure import Failure
 from webnn_py.device.records.saved_code import Bytes, SavedCode
+from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.message_text import device_text
@@ -270,7 +270,7 @@ class WgpuBackend:
             raise
         return compiled
 
-    def cache_statistics(self) -> CacheStatistics:
+    def statistics(self) -> Mapping[str, int]:
         """Return the counts of the cache of pipelines."""
         return self._pipelines.statistics()
 

@@ -10,7 +10,6 @@ from typing import Final, TypeGuard
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.compiling.shared_constants import Identity
 from webnn_py.device.on_wgpu.codegen.attention.emit import can_emit, emit_attention
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
@@ -29,7 +28,8 @@ from webnn_py.device.on_wgpu.records.left_to_readers import ComputedSide, Partia
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
 from webnn_py.device.on_wgpu.records.variants import KernelVariant
-from webnn_py.device.records.kernel_nodes import remembered
+from webnn_py.devices.kernel_nodes import remembered
+from webnn_py.devices.shared_constants import Identity
 from webnn_py.graph import Constant, Node, Output, Value
 from webnn_py.operators import movement
 from webnn_py.rewriting.passes import GroupingPass, HasNodes, PassContext, PassManager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.graph import Graph
 from webnn_py.operators.composite import Composite, drawn_on
 from webnn_py.operators.limits import ANY, MAX_RANK, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
@@ -51,6 +52,14 @@ def loop_outputs(step: Any, steps: int, states: int) -> tuple[MLOperandDescripto
     made = [value.descriptor for value in step.outputs.values()]
     stacked = [MLOperandDescriptor(item.data_type, (steps, *item.shape)) for item in made[states:]]
     return (*made[:states], *stacked)
+
+
+@runtime_checkable
+class RunsLoops(Protocol):
+    """A backend that runs some loops faster as one node than as all their steps."""
+
+    def runs_loop(self, step: Graph, steps: int) -> bool:
+        """Return whether a number of steps, of which one is given, had better be a loop."""
 
 
 def unrolled(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
-from webnn_py.device.backend import Capabilities
+from webnn_py.device.backend import Backend, Capabilities
 from webnn_py.graph import Constant, Node
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_export.body import name_of
@@ -149,6 +149,11 @@ class ConversionContext(Builder):
     def operand_of(self, value: GraphValue) -> MLOperand:
         """Return an operand that stands for a value of the graph."""
         return self._builder.operand_of(value, self.label)
+
+    @property
+    def backend(self) -> Backend:
+        """The device that the graph is converted for."""
+        return self._builder.context.device.backend
 
     @property
     def capabilities(self) -> Capabilities:

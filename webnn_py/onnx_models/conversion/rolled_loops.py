@@ -17,7 +17,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.devices.composites.loops import LOOP
+from webnn_py.devices.composites.loops import LOOP, RunsLoops
 from webnn_py.graph import Graph, Input, Value
 from webnn_py.graph_rewriting import with_operands
 from webnn_py.onnx_models.conversion.context import StaticValue
@@ -233,7 +233,8 @@ class _SortedBody:
             raise Refused("a state changes its shape")
         step, outer = _step_of(inputs, made)
         count = len(indices[0])
-        if not context.capabilities.runs_loop(step, count):
+        backend = context.backend
+        if not (isinstance(backend, RunsLoops) and backend.runs_loop(step, count)):
             raise Refused("the device runs the steps faster")
         operands = [*states.values()], scanned, [context.operand_of(value) for value in outer]
         directions = [*ways, *[0] * (len(made) - len(states))]

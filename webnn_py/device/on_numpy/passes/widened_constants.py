@@ -11,7 +11,7 @@ from typing import Final
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Storage
-from webnn_py.device.compiling.plan import split_constant
+from webnn_py.devices.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.graph_rewriting import NodeRule, of_operators
 from webnn_py.operators import conversion, matrix

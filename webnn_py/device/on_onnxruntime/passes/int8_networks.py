@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.host_processor import has_vnni
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.int8_row_order import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.passes.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
+from webnn_py.devices.host_processor import has_vnni
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.operators.operand import MLOperand

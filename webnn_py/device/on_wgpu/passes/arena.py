@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 import attrs
 
-from webnn_py.device.compiling.plan import Interval, lay_out
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
 from webnn_py.device.on_wgpu.records.kernel import Kernel, reads_twice
+from webnn_py.devices.plan import Interval, lay_out
 
 ALIGNMENT: Final = 256
 """Where a binding may begin on every adapter: at a multiple of so many bytes."""

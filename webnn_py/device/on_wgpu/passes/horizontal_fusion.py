@@ -13,10 +13,10 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.compiling.plan import split_constant
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.devices.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.operators import arithmetic, matrix, movement

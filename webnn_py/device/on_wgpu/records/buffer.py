@@ -7,8 +7,8 @@ from typing import Final, Literal
 import attrs
 
 from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.compiling.shared_constants import Identity
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.devices.shared_constants import Identity
 
 GRAIN: Final = 32
 """Buffers take a multiple of so many bytes: four of the longest elements, the unit in which kernels store."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from webnn_py.device.backend import KernelNode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.records.kernel_nodes import KernelNode
 
 
 @attrs.frozen(eq=False)

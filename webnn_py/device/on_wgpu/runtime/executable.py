@@ -17,8 +17,6 @@ import wgpu
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.compiled_plan import CompiledPlan
-from webnn_py.device.compiling.plan import split_constant
-from webnn_py.device.compiling.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
 from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
@@ -34,6 +32,8 @@ from webnn_py.device.on_wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, to_saved
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.records.saved_code import Bytes, SavedCode
+from webnn_py.devices.plan import split_constant
+from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.rewriting.passes import PassContext
 from webnn_py.rewriting.report import PassReport

@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 import attrs
 import wgpu
 
-from webnn_py.device.backend import CacheStatistics
 from webnn_py.device.on_wgpu.codegen.module import effort
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
@@ -136,9 +135,14 @@ class Pipelines:
         self._executor.shutdown(wait=False, cancel_futures=True)
         del self._executor  # here, where interrupts are held off: its threads have weak references with callbacks
 
-    def statistics(self) -> CacheStatistics:
-        """Return the counts of kept, made and dropped pipelines of all contexts that share the device."""
-        return CacheStatistics(len(self._kept), self._kept.byte_length, self._made, self._kept.dropped)
+    def statistics(self) -> dict[str, int]:
+        """Return the counts of kept, compiled and dropped pipelines of all contexts that share the device."""
+        return {
+            "kept_pipelines": len(self._kept),
+            "kept_pipeline_bytes": self._kept.byte_length,
+            "compiled_pipelines": self._made,
+            "dropped_pipelines": self._kept.dropped,
+        }
 
     def _resize(self) -> None:
         counts, byte_lengths = zip(*((room.count, room.byte_length) for room in self._rooms), strict=True)

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.device.compiling.shared_constants import Identity
+from webnn_py.device.backend import KernelNode
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.records.kernel_nodes import KernelNode
 from webnn_py.device.records.saved_code import Bytes, SavedCode, UnusableFileError
+from webnn_py.devices.shared_constants import Identity
 
 FORM: Final = "kernels"
 
