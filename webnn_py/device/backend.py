@@ -57,12 +57,12 @@ class Capabilities:
     Attributes:
         supports: returns the data types in which the device runs an operator itself, for all its operands and outputs,
             or for each row of the operator's limits; none when it does not. The operator is then expanded into others,
-            if those are supported.
+            if those are supported. A device whose ``dequantizeLinear`` reads packed 4-bit constants, two elements in a
+            byte, has "int4" and "uint4" in the rows ``input`` and ``zero_point`` of its claim.
         data_types: the data types of inputs, constants and outputs.
         max_rank: the highest rank.
         max_byte_length: the most bytes that one operand or buffer may take.
         preferred_input_layout: the layout of images that runs fastest.
-        reads_packed: whether ``dequantizeLinear`` reads packed 4-bit constants, two elements in a byte.
         packed: the 4-bit data types that scripts may use in this context; none unless requested.
     """
 
@@ -71,7 +71,6 @@ class Capabilities:
     max_rank: int = MAX_RANK
     max_byte_length: int = MAX_DIMENSION
     preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
-    reads_packed: bool = False
     packed: tuple[MLOperandDataType, ...] = ()
 
 

@@ -87,8 +87,9 @@ def is_claimed(node: Node, capabilities: Capabilities) -> bool:
 
 
 def _fits(descriptor: MLOperandDescriptor, data_types: DataTypes, capabilities: Capabilities) -> bool:
-    is_read_packed = capabilities.reads_packed and descriptor.data_type in FOUR_BITS
-    return (descriptor.data_type in data_types or is_read_packed) and descriptor.rank <= capabilities.max_rank
+    # Of 4-bit elements, ``four_bits`` has left those that the device reads packed.
+    is_there = descriptor.data_type in data_types or descriptor.data_type in FOUR_BITS
+    return is_there and descriptor.rank <= capabilities.max_rank
 
 
 class ExpandingBuilder(RewriteBuilder):

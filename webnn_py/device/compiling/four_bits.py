@@ -113,11 +113,16 @@ def _is_changed(node: Node, capabilities: Capabilities) -> bool:
 def _stays(value: Value, capabilities: Capabilities) -> bool:
     """Return whether a constant that ``dequantizeLinear`` reads stays packed on the device."""
     return (
-        capabilities.reads_packed
+        _reads_packed(capabilities)
         and value.descriptor.data_type in FOUR_BITS
         and isinstance(value, Constant)
         and value.descriptor.element_count >= LEAST_PACKED
     )
+
+
+def _reads_packed(capabilities: Capabilities) -> bool:
+    claim = capabilities.supports(conversion.dequantize_linear)
+    return isinstance(claim, Mapping) and INT4 in claim["input"]
 
 
 def _unpacked_constant(constant: Constant) -> Constant:

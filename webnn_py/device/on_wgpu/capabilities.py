@@ -5,11 +5,12 @@ from typing import Any
 
 import wgpu
 
-from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType
-from webnn_py.device.backend import Capabilities
+from webnn_py.descriptors import DATA_TYPES, FOUR_BITS, MAX_DIMENSION, MLOperandDataType
+from webnn_py.device.backend import Capabilities, Claim
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.records.buffer import GRAIN
 from webnn_py.device.on_wgpu.records.table import find
+from webnn_py.operators.conversion import dequantize_linear
 from webnn_py.operators.declaration import Operator
 
 
@@ -30,9 +31,11 @@ def capabilities_of(longest: int, *, shader_int64: bool) -> Capabilities:
         partial(_supports, data_types),
         data_types,
         max_byte_length=longest,
-        reads_packed=True,
     )
 
 
-def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
+def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> Claim:
+    if operator is dequantize_linear:
+        packed_too = (*data_types, *FOUR_BITS)
+        return dict.fromkeys(operator.limits, data_types) | {"input": packed_too, "zero_point": packed_too}
     return data_types if find(operator) is not None else ()
