@@ -21,7 +21,6 @@ HEAVY = (
     "tomllib",
     "zipfile",
     "webnn_py.extensions.browser_limits",
-    "webnn_py.device.steps.dynamic_graphs",
     "webnn_py.device.compiling.expansion",
     "webnn_py.checking.non_finite",
     "webnn_py.profiling.measuring",

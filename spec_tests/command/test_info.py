@@ -138,7 +138,7 @@ def test_devices_are_listed_and_those_that_cannot_be_had_say_why(as_json, comman
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_a_shell_gets_a_script_that_knows_commands_and_options(shell, command):
     ended = command("completion", shell).succeeded()
-    for word in ("run", "convert", "--save-outputs", "--time-limit"):
+    for word in ("run", "convert", "--save-outputs", "--compatibility"):
         assert word.removeprefix("--") in ended.out
 
 

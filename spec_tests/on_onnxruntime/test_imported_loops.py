@@ -265,7 +265,7 @@ async def test_the_operations_of_all_steps_are_counted(ml):
     counts = []
     for backend in ("onnxruntime", "numpy"):
         builder, outputs = drawn(await ml.create_context(backend=backend))
-        counts.append(sum(map(flops, builder._reached("a test", outputs).nodes)))
+        counts.append(sum(map(flops, builder.graph_of("a test", outputs).nodes)))
     assert counts[0] == counts[1] > 0
 
 
@@ -307,7 +307,7 @@ async def test_what_cannot_be_converted_is_refused_as_in_a_step(ml, change):
 
 async def test_other_providers_run_the_steps(context):
     builder, outputs = drawn(context)
-    graph = builder._reached("a test", outputs)
+    graph = builder.graph_of("a test", outputs)
     for target, count in ((CPU.name, 1), ("CUDAExecutionProvider", 0)):
         nodes = unroll_loops(graph, PassContext(target=target)).nodes
         assert [node.operator.name for node in nodes].count("loop") == count

@@ -59,7 +59,6 @@ WRONG_OPTIONS = [
     ((), {"accelerated": 1}, "accelerated is 1; it must be True or False"),
     ((), {"max_queued_bytes": -1}, "max_queued_bytes is -1"),
     ((), {"label": 3}, "label is 3; it must be a string"),
-    ((), {"browser": "chromium"}, "browser is 'chromium'; it must be one of"),
     ((), {"preserve_device": 1}, "preserve_device is 1; it must be True or False"),
     ((), {"preserve_devise": True}, r"did you mean 'preserve_device'\?"),
     ((), {"graph_cache": 3}, "graph_cache is 3; it must be the path of a folder"),

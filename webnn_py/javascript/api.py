@@ -12,7 +12,7 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, converted
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.errors import NotSupportedError
 from webnn_py.extensions.subgraph import build_subgraph, subgraph
@@ -27,7 +27,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
-from webnn_py.script.webgpu_interop import Exports, begin_copy, deliver, end_copy, usage_flags
+from webnn_py.script.webgpu_interop import begin_copy, create_exported_elsewhere, deliver, end_copy
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source, called_from
 
@@ -151,14 +151,13 @@ class API:
         self, context: MLContext, descriptor: Mapping[str, Any], _device: None, usage: int
     ) -> MLPromise[MLBuffer]:
         """The device is in the script's process, whose bindings know it."""
-        return context._create_buffer(
-            "create_exportable_buffer",
-            "",
-            descriptor["dataType"],
-            descriptor["shape"],
-            lambda: Exports(converted("usage", usage_flags, usage)),
+        return create_exported_elsewhere(
+            context,
+            data_type=descriptor["dataType"],
+            shape=descriptor["shape"],
             readable=descriptor["readable"],
             writable=descriptor["writable"],
+            usage=usage,
         )
 
     def _end_export(self, buffer: MLBuffer) -> int | None:

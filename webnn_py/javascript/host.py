@@ -25,6 +25,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.records import MLContextLostInfo
+from webnn_py.script.webgpu_interop import usage_of_exports
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
@@ -205,8 +206,8 @@ def _descriptor_of(value: MLOperand | MLBuffer) -> dict[str, Any]:
 def _attributes_of_buffer(buffer: MLBuffer) -> dict[str, Any]:
     flags = {name: getattr(buffer, name) for name in ("readable", "writable", "constant")}
     attributes = {**_descriptor_of(buffer), **flags}
-    if buffer._exports is not None:
-        attributes["exports"] = {"usage": buffer._exports.usage, "byteLength": buffer.storage.descriptor.byte_length}
+    if (usage := usage_of_exports(buffer)) is not None:
+        attributes["exports"] = {"usage": usage, "byteLength": buffer.storage.descriptor.byte_length}
     return attributes
 
 
@@ -215,9 +216,9 @@ def _attributes_of(graph: MLGraph) -> dict[str, Any]:
         "inputs": _descriptors(graph.input_descriptors),
         "outputs": _descriptors(graph.output_descriptors),
     }
-    if "compute-policy" in graph._context._experimental:
+    if "compute-policy" in graph.context.experimental:
         attributes["computePolicy"] = effective(graph)
-    if "subgraph" in graph._context._experimental:
+    if "subgraph" in graph.context.experimental:
         attributes["subgraphs"] = [_use(use) for use in uses_of(graph)]
     return attributes
 

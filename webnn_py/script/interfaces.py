@@ -64,6 +64,10 @@ class ContextInterface(CallReceiver, Protocol):
         """The device, for tools and extensions."""
 
     @property
+    def experimental(self) -> frozenset[str]:
+        """The names of the proposals that ``open_ml()`` was asked for."""
+
+    @property
     def extensions(self) -> tuple[Extension, ...]:
         """Those of ``open_ml()``."""
 
@@ -98,6 +102,10 @@ class ContextInterface(CallReceiver, Protocol):
     def _loss_text(self) -> str: ...
 
     def _check_not_lost(self, method: str) -> None: ...
+
+    def _create_buffer(
+        self, method: str, label: object, data_type: Any, shape: Any, exports: Callable[[], Any] = ..., **flags: object
+    ) -> MLPromise[Any]: ...
 
     def _enqueue(  # noqa: PLR0913 - an operation's
         self,

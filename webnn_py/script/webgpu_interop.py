@@ -14,6 +14,7 @@ import attrs
 from webnn_py.descriptors import converted, unsigned_long
 from webnn_py.device.bookkeeping.exported_memory import Arrival
 from webnn_py.device.device import Readback
+from webnn_py.device.registry import gpu_sharing
 from webnn_py.errors import InvalidStateError
 from webnn_py.in_flight import then
 from webnn_py.script.argument_checks import check_buffer
@@ -123,6 +124,33 @@ def deliver(arrival: Arrival, data: object) -> None:
     arrival.come(host_copy(data, arrival.descriptor))
 
 
+def usage_of_exports(buffer: MLBuffer) -> int | None:
+    """Return the usages of a buffer's exports; None for one that is not exportable."""
+    exports: Exports | None = buffer._exports
+    return None if exports is None else exports.usage
+
+
+def create_exported_elsewhere(  # noqa: PLR0913 - a buffer's descriptor
+    context: ContextInterface, *, data_type: Any, shape: Any, readable: object, writable: object, usage: object
+) -> MLPromise[MLBuffer]:
+    """Create a buffer as ``create_exportable_buffer()`` does, for a GPU device of another process.
+
+    Args:
+        context: the context.
+        data_type: as ``create_buffer()`` takes it.
+        shape: as ``create_buffer()`` takes it.
+        readable: as ``create_buffer()`` takes it.
+        writable: as ``create_buffer()`` takes it.
+        usage: the exported buffers' usages.
+    """
+
+    def exports() -> Exports:
+        return Exports(converted("usage", usage_flags, usage))
+
+    method = "create_exportable_buffer"
+    return context._create_buffer(method, "", data_type, shape, exports, readable=readable, writable=writable)
+
+
 # --- GPU buffers of this process ---------------------------------------------------------------------------------
 
 
@@ -133,10 +161,8 @@ def exports_to(value: object, usage: object) -> Exports:
         TypeError: the value is no such device, or the usages are none.
         InvalidStateError: the device is lost.
     """
-    from webnn_py.device.on_wgpu.runtime.buffer_sharing import checked_device  # noqa: PLC0415 - loads wgpu
-
     flags = DEFAULT_USAGE if usage is None else converted("usage", usage_flags, usage)
-    device = checked_device(value)
+    device = gpu_sharing().checked_device(value)
     if device is None:
         raise InvalidStateError("the GPUDevice is lost")
     return Exports(flags, device)
@@ -169,8 +195,6 @@ def export(context: ContextInterface, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuf
 
 def _lend_copy(storage: Storage, given: list[wgpu.GPUBuffer], buffer: MLBuffer) -> Awaitable[None] | None:
     """Read a buffer, and give a copy to its GPU device."""
-    from webnn_py.device.on_wgpu.runtime.buffer_sharing import lend_copy  # noqa: PLC0415 - loads wgpu
-
     device = buffer._context._device
     readback = Readback(device)
 
@@ -185,6 +209,7 @@ def _lend_copy(storage: Storage, given: list[wgpu.GPUBuffer], buffer: MLBuffer) 
 
     def give(_read: None) -> None:
         exports, contents = buffer._exports, readback.take()
+        lend_copy = gpu_sharing().lend_copy
         given.append(lend_copy(exports.gpu_device, contents, exports.usage, come_back, lambda: not buffer._destroyed))
 
     return then(device.read(storage, readback, "export_to_gpu()"), give)

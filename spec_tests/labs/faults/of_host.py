@@ -79,17 +79,17 @@ def saved_graphs_take_any_room(make_room, folder, size, target):
 # --- sub-graphs --------------------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.device.steps.subgraphs._structure", SUBGRAPHS)
+@FAULTS.at("webnn_py.extensions.subgraph_calls._structure", SUBGRAPHS)
 def names_of_sub_graphs_are_trusted(structure, graph):
     return {}
 
 
-@FAULTS.at("webnn_py.device.steps.subgraphs._option", SUBGRAPHS)
+@FAULTS.at("webnn_py.extensions.subgraph_calls._option", SUBGRAPHS)
 def options_of_sub_graphs_are_not_compared(option, value):
     return ""
 
 
-@FAULTS.at("webnn_py.device.steps.subgraphs._DeviceBuilder._check", SUBGRAPHS)
+@FAULTS.at("webnn_py.extensions.subgraph_calls._DeviceBuilder._check", SUBGRAPHS)
 def every_device_has_every_named_operator(check, builder, operator, arguments):
     pass
 

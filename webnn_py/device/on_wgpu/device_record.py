@@ -14,7 +14,7 @@ from webnn_py.descriptors import MAX_DIMENSION, unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.on_wgpu.records.driver import DRIVER
 from webnn_py.device.on_wgpu.records.recently_used import Room
-from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
+from webnn_py.device.registry import DeviceOption, DeviceRecord, GPUSharing, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
@@ -30,6 +30,12 @@ GPU_NODES: Final = (
     "/dev/pvr_sync",
 )
 """The files by which programs on Linux reach GPUs. Without any, no driver but software can be there."""
+
+
+def _gpu_sharing() -> GPUSharing:
+    from webnn_py.device.on_wgpu.runtime import buffer_sharing  # noqa: PLC0415 - loads wgpu
+
+    return buffer_sharing
 
 
 def _may_have_gpu() -> bool:
@@ -156,4 +162,5 @@ RECORD: Final = DeviceRecord(
             convert=unsigned_long,
         ),
     ),
+    gpu_sharing=_gpu_sharing,
 )
