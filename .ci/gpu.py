@@ -41,7 +41,7 @@ TESTS = [
     "spec_tests/tracing",
 ]
 ADAPTER = """
-from webnn_py.device.on_wgpu import adapters
+from webnn_py.devices.wgpu import adapters
 adapter = adapters.choose("default", software=True)
 print(adapter.summary if adapter else "no adapter")
 """

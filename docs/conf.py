@@ -33,9 +33,17 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sp
 exclude_patterns = ["_build"]
 nitpicky = True
 nitpick_ignore = [
-    ("py:class", "webnn_py.timelines.promise.T"),  # a type variable has no page
+    # Type variables, and protocols between modules of the core, have no page.
+    *(("py:class", f"webnn_py.core.{name}") for name in ("timelines.promise.T", "api.context.T", "extension.LeafT")),
+    *(
+        ("py:class", f"webnn_py.core.{name}")
+        for name in ("api.interfaces.ContextInterface", "device.registry.GPUSharing")
+    ),
+    ("py:class", "webnn_py.extensions.subgraph._Definitions"),
+    ("py:class", "webnn_py.tracing.accesses.Accesses"),
     # Annotations of classes whose public module is another one than theirs are texts, with names of their own module.
     *(("py:class", name) for name in ("Layout", "NDArray", "Path", "Tokenizer", "np.float32")),
+    *(("py:class", name) for name in ("ContextInterface", "Descriptors", "Device", "GraphHandle", "LeafT")),
 ]
 highlight_language = "text"
 myst_heading_anchors = 3
@@ -47,13 +55,13 @@ suppress_warnings = [
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {
-    "ExportsArray": "webnn_py.script.buffer_source.ExportsArray",
+    "ExportsArray": "webnn_py.core.api.buffer_source.ExportsArray",
     "MLComputePolicy": "webnn_py.extensions.compute_policy.MLComputePolicy",
     "MLNumber": "webnn_py.MLNumber",
     "MLOperandDataType": "webnn_py.MLOperandDataType",
     "MLOperandDataTypeLike": "webnn_py.MLOperandDataTypeLike",
     "MLPowerPreference": "webnn_py.MLPowerPreference",
-    "Policy": "webnn_py.script.ml.Policy",
+    "Policy": "webnn_py.core.api.ml.Policy",
     "Progress": "webnn_py.runtime.models.Progress",
     "PromiseState": "webnn_py.PromiseState",
     "TensorLocation": "webnn_py.runtime.TensorLocation",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 PAGE = Path(__file__).with_name("conformance.md")
 MARK = "<!-- everything below is written by docs/make_conformance_page.py -->\n"

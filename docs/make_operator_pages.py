@@ -12,13 +12,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # a build has the package's folder only
 
-from webnn_py.descriptors import MLOperandDataTypeLike
-from webnn_py.device import registry
+from webnn_py.core.descriptors import MLOperandDataTypeLike
+from webnn_py.core.device import registry
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.documentation import Documentation, documentation
+from webnn_py.core.operators.limits import MAX_RANK, RankRange, TensorLimits
+from webnn_py.core.operators.registry import CATEGORIES, OPERATORS
 from webnn_py.javascript import descriptions
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.documentation import Documentation, documentation
-from webnn_py.operators.limits import MAX_RANK, RankRange, TensorLimits
-from webnn_py.operators.registry import CATEGORIES, OPERATORS
 
 FOLDER = Path(__file__).with_name("operators")
 IN_SPECIFICATION = {
@@ -48,7 +48,13 @@ def parameter_text(parameter: inspect.Parameter) -> str:
     annotation = parameter.annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     text = text.replace(inspect.formatannotation(MLOperandDataTypeLike), "MLOperandDataTypeLike")
-    for prefix in ("webnn_py.operators.operand.", "webnn_py.descriptors.", "webnn_py.", "collections.abc.", "typing."):
+    for prefix in (
+        "webnn_py.core.operators.operand.",
+        "webnn_py.core.descriptors.",
+        "webnn_py.",
+        "collections.abc.",
+        "typing.",
+    ):
         text = text.replace(prefix, "")
     text = text.replace("Annotated[int, '[EnforceRange] long']", "int")
     text = text.replace("Annotated[int | float, '(bigint or unrestricted double)']", "MLNumber")

@@ -39,9 +39,9 @@ from spec_tests.support.workers import (  # noqa: F401 - hooks
 )
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
-from webnn_py.device.on_wgpu.adapters import choose, request_device
-from webnn_py.device.on_wgpu.records.recently_used import Room
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.devices.wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.records.recently_used import Room
+from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 from webnn_py.profiling import measuring
 
 MOST_PIPELINES = Room(count=2000, byte_length=2**30)
@@ -201,6 +201,6 @@ def browser():
 @pytest.fixture
 def no_adapters(monkeypatch):
     """A machine without any driver for WebGPU."""
-    from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - imports wgpu
+    from webnn_py.devices.wgpu import adapters  # noqa: PLC0415 - imports wgpu
 
     monkeypatch.setattr(adapters, "adapters", lambda: ())

@@ -1,20 +1,13 @@
 """The W3C Web Neural Network API in Python, on two explicit timelines.
 
-The layers, each of which uses only those below it::
+The rings, each of which knows those below it and nothing of those above::
 
-    runtime          environments, sessions and tensors, by the public API alone
-    testing          every order of a small program's steps
-    tracing          what happened when: traces and checks, which are observers
-    extensions       proposals and the limits of browsers
-    onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
-    pictures, profiling, checking, saved_graphs, web_export, webnn_files   tools: functions of a graph or of operands
-    script           what runs in your task: check, copy, enqueue, hand out a promise
-    observer         what is called for the events of the timelines
-    timelines        the script timeline and the device timeline, and MLPromise
-    device           backends: plans, kernels, memory
-    graph            nodes and values: what the builder makes
-    operators        what the operators are: declarations, limits, shape rules
-    descriptors, errors
+    command, javascript, testing      programs: the command, navigator.ml in Node, every order of a program's steps
+    runtime, onnx_models              users of the API: sessions and generation, ONNX files (extra: onnx)
+    tracing, pictures, profiling, checking, saved_graphs, web_export, webnn_files, extensions
+                                      tools and extensions: observers, functions of a graph, hooks of the API
+    devices, onnx_export              numpy, WebGPU and onnxruntime, and what they share
+    core                              the API, its timelines, graphs, operators, what a device is, the reference device
 
 Begin with :func:`open_ml`.
 """
@@ -23,9 +16,15 @@ import typing
 
 from webnn_py import devices as devices  # it adds them
 from webnn_py import extensions as _extensions
-from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
-from webnn_py.device.backend import BackendInfo
-from webnn_py.errors import (
+from webnn_py.core.api.buffer import MLBuffer, MLTensor
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.ml import ML, open_ml
+from webnn_py.core.api.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.core.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
+from webnn_py.core.device.backend import BackendInfo
+from webnn_py.core.errors import (
     DestroyedBufferError,
     DOMException,
     InvalidStateError,
@@ -36,18 +35,12 @@ from webnn_py.errors import (
     SecurityError,
     UnknownError,
 )
-from webnn_py.extension import Extension
-from webnn_py.observer import Observer
-from webnn_py.operators.idl import MLNumber
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.buffer import MLBuffer, MLTensor
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.ml import ML, open_ml
-from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
-from webnn_py.timelines.promise import MLPromise, PromiseState
-from webnn_py.timelines.timeline import TimelineStatistics
+from webnn_py.core.extension import Extension
+from webnn_py.core.observer import Observer
+from webnn_py.core.operators.idl import MLNumber
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.timelines.promise import MLPromise, PromiseState
+from webnn_py.core.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:
@@ -128,7 +121,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Return the public names; modules that are documented by their path, such as ``webnn_py.errors``, are imported."""
+    """Return the public names; modules that are documented by their path, as ``webnn_py.runtime``, are imported."""
     return [*__all__, "__version__"]
 
 

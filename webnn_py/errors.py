@@ -1,78 +1,25 @@
-"""The exceptions of the Web Neural Network API: the ``DOMException`` family.
+"""The exceptions of the Web Neural Network API: the ``DOMException`` family."""
 
-The specification uses the builtin ``TypeError`` and five ``DOMException`` names, nothing else. Saved graphs, which are
-not in it, use two more.
-"""
+from webnn_py.core.errors import (
+    DestroyedBufferError,
+    DOMException,
+    InvalidStateError,
+    NotFoundError,
+    NotSupportedError,
+    OperationError,
+    QuotaExceededError,
+    SecurityError,
+    UnknownError,
+)
 
-from collections.abc import Iterator
-from typing import ClassVar, final
-
-
-class DOMException(Exception):  # noqa: N818 - the name is Web IDL's
-    """An error of the platform, identified by its ``name`` (Web IDL, section 2.8.1)."""
-
-    name: ClassVar[str] = "Error"
-
-    @property
-    def message(self) -> str:
-        """The text of the error."""
-        return str(self.args[0]) if self.args else ""
-
-
-class InvalidStateError(DOMException):
-    """The object is in the wrong state: destroyed, lost, or already built."""
-
-    name = "InvalidStateError"
-
-
-class UnknownError(DOMException):
-    """The device failed: an allocation, a copy, or the step that should have written the data."""
-
-    name = "UnknownError"
-
-
-class OperationError(DOMException):
-    """A graph could not be compiled for the device."""
-
-    name = "OperationError"
-
-
-class NotSupportedError(DOMException):
-    """No such kind of context can be had here."""
-
-    name = "NotSupportedError"
-
-
-class SecurityError(DOMException):
-    """The policy of this ``ML`` object denies the use of the API."""
-
-    name = "SecurityError"
-
-
-class NotFoundError(DOMException):
-    """There is no saved graph that can be loaded: never saved, gone, damaged, or another device's."""
-
-    name = "NotFoundError"
-
-
-class QuotaExceededError(DOMException):
-    """A graph needs more bytes than its folder may have."""
-
-    name = "QuotaExceededError"
-
-
-@final
-class DestroyedBufferError(InvalidStateError, TypeError):
-    """A destroyed buffer was read, written or dispatched.
-
-    The specification says ``TypeError``, web-platform-tests say ``InvalidStateError``: this is both.
-    """
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions of a group, however deep; of any other, itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error
+__all__ = [
+    "DOMException",
+    "DestroyedBufferError",
+    "InvalidStateError",
+    "NotFoundError",
+    "NotSupportedError",
+    "OperationError",
+    "QuotaExceededError",
+    "SecurityError",
+    "UnknownError",
+]

@@ -21,20 +21,20 @@ END = ""
 """Stands for the end of a file."""
 
 CATEGORY_FILES = {
-    "webnn_py/operators/unary.py": (
+    "webnn_py/core/operators/unary.py": (
         END,
         'atan = _unary("atan", OF_FLOATS, "The angle in radians whose tangent is the element.")\n',
     ),
-    "webnn_py/operators/methods.py": (
+    "webnn_py/core/operators/methods.py": (
         "    tan = OperatorMethod(unary.tan)\n",
         "    tan = OperatorMethod(unary.tan)\n    atan = OperatorMethod(unary.atan)\n",
     ),
-    "webnn_py/device/on_numpy/kernels/unary.py": ("unary.tan: np.tan}", "unary.tan: np.tan, unary.atan: np.arctan}"),
-    "webnn_py/device/on_wgpu/kernels/unary.py": (
+    "webnn_py/devices/numpy/kernels/unary.py": ("unary.tan: np.tan}", "unary.tan: np.tan, unary.atan: np.arctan}"),
+    "webnn_py/devices/wgpu/kernels/unary.py": (
         '        unary.tan: "tan_f32({0})",\n',
         '        unary.tan: "tan_f32({0})",\n        unary.atan: "select(atan({0}), {0}, is_nan({0}))",\n',
     ),
-    "webnn_py/device/reference.py": (
+    "webnn_py/core/reference.py": (
         '    "sin": np.sin,\n',
         '    "sin": np.sin,\n    "atan": np.arctan,\n',
     ),

@@ -9,30 +9,15 @@ import webnn_py
 
 ROOT = Path(webnn_py.__file__).parent
 
-CORE = (
-    *("device/*.py", "device/bookkeeping", "device/compiling", "device/records"),
-    *("operators", "script", "timelines"),
-    *(
-        "descriptors.py",
-        "errors.py",
-        "frozen.py",
-        "extension.py",
-        "graph.py",
-        "graph_rewriting.py",
-        "handle.py",
-        "in_flight.py",
-        "message_text.py",
-    ),
-    *("distribution.py", "observer.py", "trio_run.py", "unique_names.py", "unreported_errors.py"),
-)
-"""The files and folders of the core; every other module of the package is a layer's."""
+CORE = ("core",)
+"""The folders of the core; every other module of the package is a layer's."""
 
 OTHERS: dict[str, set[str]] = {
     "command/convert.py": {"_size"},
     "command/info.py": {"_size"},
     "command/loading.py": {"_size"},
     "command/to_javascript.py": {"_size"},
-    "device/on_wgpu/runtime/buffer_sharing.py": {"_device"},
+    "devices/wgpu/runtime/buffer_sharing.py": {"_device"},
     "runtime/bindings.py": {"_descriptor", "_hold"},
     "runtime/environment.py": {"_create"},
     "runtime/generation/conversation.py": {"_opened"},
@@ -126,7 +111,7 @@ def names_of_the_core() -> frozenset[str]:
 
 def test_the_core_is_there():
     core = {path for path in modules() if is_core(path)}
-    assert {"script/context.py", "timelines/timeline.py", "graph.py", "device/device.py"} <= core
+    assert {"core/api/context.py", "core/timelines/timeline.py", "core/graph.py", "core/device/device.py"} <= core
     assert len(core) < len(modules()) / 2
     assert {"_lost_message", "_values", "_draw", "_outcome"} <= names_of_the_core()
 
@@ -156,13 +141,13 @@ def test_no_layer_reads_an_underscore_name_of_the_core():
 
 
 SOURCE = """
-from webnn_py.handle import Handle, _secret
+from webnn_py.core.handle import Handle, _secret
 
 class Layer:
     _own: int
 
     def read(self, context, other):
-        import webnn_py.script.context
+        import webnn_py.core.api.context
         self._kept = self._inherited
         return context._lost_message, other._own, self.context._device.backend
 """
@@ -170,7 +155,7 @@ class Layer:
 
 def test_reads_and_imports_are_found_wherever_they_are():
     found = module(SOURCE)
-    assert sorted(found.imports) == [(2, "webnn_py.handle"), (8, "webnn_py.script.context")]
+    assert sorted(found.imports) == [(2, "webnn_py.core.handle"), (8, "webnn_py.core.api.context")]
     assert found.defined == {"Layer", "read", "_own", "_kept"}
     assert {read.text for read in found.reads} == {
         *("_secret", "context._lost_message", "other._own", "self.context._device"),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import webnn_py
-from webnn_py.operators.methods import OperatorMethods
-from webnn_py.operators.registry import CATEGORIES, OPERATORS
+from webnn_py.core.operators.methods import OperatorMethods
+from webnn_py.core.operators.registry import CATEGORIES, OPERATORS
 
 ROOT = Path(webnn_py.__file__).parent
 
@@ -27,15 +27,15 @@ def test_every_operator_is_a_method_of_the_builder():
         for operator in OPERATORS.values()
         if getattr(OperatorMethods, operator.name, None) is None
     ]
-    assert not lines, "add to webnn_py/operators/methods.py:\n" + "\n".join(lines)
+    assert not lines, "add to webnn_py/core/operators/methods.py:\n" + "\n".join(lines)
 
 
 def test_operators_are_declared_in_the_fourteen_categories():
-    assert set(CATEGORIES) <= {path.stem for path in (ROOT / "operators").glob("*.py")}
+    assert set(CATEGORIES) <= {path.stem for path in (ROOT / "core/operators").glob("*.py")}
 
 
 def test_numpy_kernels_stand_in_the_fourteen_categories_and_beside_nothing_else():
-    modules = {path.stem for path in (ROOT / "device/on_numpy/kernels").iterdir() if path.name != "__pycache__"}
+    modules = {path.stem for path in (ROOT / "devices/numpy/kernels").iterdir() if path.name != "__pycache__"}
     assert modules == {*CATEGORIES, "__init__"}
 
 
@@ -44,12 +44,12 @@ def test_onnx_rules_stand_in_the_fourteen_categories_and_in_others():
 
 
 def test_every_operator_has_a_numpy_kernel_in_the_category_that_declares_it():
-    from webnn_py.device.on_numpy import backend  # noqa: F401, PLC0415 - fills the table
-    from webnn_py.device.on_numpy.table import find  # noqa: PLC0415 - after the table is filled
+    from webnn_py.devices.numpy import backend  # noqa: F401, PLC0415 - fills the table
+    from webnn_py.devices.numpy.table import find  # noqa: PLC0415 - after the table is filled
 
     for operator in OPERATORS.values():
         assert find(operator) is not None, operator.spec_name
-        source = (ROOT / "device/on_numpy/kernels" / operator.category).with_suffix(".py").read_text(encoding="utf-8")
+        source = (ROOT / "devices/numpy/kernels" / operator.category).with_suffix(".py").read_text(encoding="utf-8")
         assert re.search(rf"\b{operator.category}\.{operator.name}_?\b", source), operator.spec_name
 
 
@@ -66,7 +66,7 @@ def test_layers_hold():
 
 IMPORT = """
 import json, sys, {0}
-documented = webnn_py.errors.DOMException is webnn_py.DOMException
+documented = webnn_py.core.errors.DOMException is webnn_py.DOMException
 print(json.dumps([list(sys.modules), dir({0}), list(vars({0})), {0}.__name__, documented]))
 """
 
@@ -79,7 +79,7 @@ def imported(module):
 
 
 @pytest.mark.parametrize(
-    "absent", ["wgpu", "onnx", "onnxruntime", "webnn_py.device.on_numpy.backend", "webnn_py.onnx_models"]
+    "absent", ["wgpu", "onnx", "onnxruntime", "webnn_py.devices.numpy.backend", "webnn_py.onnx_models"]
 )
 def test_importing_the_package_does_not_import(absent):
     assert absent not in imported("webnn_py")[0]
@@ -91,9 +91,9 @@ def test_importing_sessions_does_not_import(absent):
 
 
 def test_kernels_know_neither_trio_nor_script():
-    for path in (ROOT / "device/on_numpy/kernels").glob("*.py"):
+    for path in (ROOT / "devices/numpy/kernels").glob("*.py"):
         imported = {name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for name in _imported(node)}
-        assert not {name for name in imported if name.startswith(("trio", "webnn_py.script"))}, path
+        assert not {name for name in imported if name.startswith(("trio", "webnn_py.core.api"))}, path
 
 
 def _imported(node):
@@ -119,7 +119,7 @@ def test_dir_shows_what_is_public_and_no_more():
     assert not leaked
 
 
-@pytest.mark.parametrize("module", ["webnn_py.errors", "webnn_py.onnx_models"])
+@pytest.mark.parametrize("module", ["webnn_py.core.errors", "webnn_py.onnx_models"])
 def test_a_module_that_is_documented_by_its_path_is_found_there(module):
     assert imported(module)[3] == module
 

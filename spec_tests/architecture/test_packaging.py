@@ -39,7 +39,7 @@ def test_the_wgpu_that_is_installed_is_one_whose_private_functions_are_known():
     wgpu = requirements(PROJECT["project"]["dependencies"])["wgpu"]
     assert "<" in str(wgpu.specifier)
     assert wgpu.specifier.contains(version("wgpu")), (
-        f"wgpu {version('wgpu')} is installed, {wgpu} required: look at what webnn_py/device/on_wgpu calls of its"
+        f"wgpu {version('wgpu')} is installed, {wgpu} required: look at what webnn_py/devices/wgpu calls of its"
         " private functions, then move the ceiling in pyproject.toml"
     )
 

@@ -12,12 +12,12 @@ from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError, open_ml
-from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.core.api.builder import drawing_of
+from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.core.operators.declaration import spec_name_of
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.extensions.browser_limits import NAMES, BrowserLimits, find, read
 from webnn_py.extensions.browser_rules import RULES
-from webnn_py.operators.declaration import spec_name_of
-from webnn_py.operators.registry import OPERATORS
-from webnn_py.script.builder import drawing_of
 
 CHROMIUM = "chromium-153-litert"
 CPU = "numpy"

@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 from webnn_py.command import comparison
-from webnn_py.distribution import install_command
+from webnn_py.core.distribution import install_command
 from webnn_py.runtime import InferenceSession
 
 WRONG = [

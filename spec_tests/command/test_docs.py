@@ -14,8 +14,8 @@ import pytest
 
 from spec_tests.documents.test_pages import LINK
 from spec_tests.support.documents import FENCE
-from webnn_py import distribution
-from webnn_py.distribution import install_command, page
+from webnn_py.core import distribution
+from webnn_py.core.distribution import install_command, page
 from webnn_py.testing.device_cases import files
 from webnn_py.testing.device_cases.tensors import bit_patterns, decode
 

@@ -8,11 +8,12 @@ import trio
 from onnx import TensorProto, helper
 
 from spec_tests.support.cells import cells
-from webnn_py import cli, message_text
+from webnn_py import cli
+from webnn_py.core import message_text
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.ml import open_ml
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, Problem, UnsupportedModelError
 from webnn_py.runtime import Environment
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.ml import open_ml
 
 NASTY = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202egnp\u2066\u2028\r\n\t\x7f\x00\u200b\U000e0041"
 """Escape sequences, C1, changes of direction, line ends, DEL, NUL, what cannot be seen."""

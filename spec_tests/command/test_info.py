@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from spec_tests.support.onnx_programs import program
-from webnn_py.device import registry
+from webnn_py.core.device import registry
 
 
 def test_info_tells_what_a_model_is(command, model):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.onnx_programs import program
-from webnn_py.device import registry
+from webnn_py.core.device import registry
 
 
 @pytest.fixture

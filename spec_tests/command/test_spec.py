@@ -7,7 +7,7 @@ import pytest
 
 from spec_tests.idl import specification
 from webnn_py.command import operator_table
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,15 @@ from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.own_statistics import own_statistics
 from webnn_py import DestroyedBufferError, UnknownError
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.device.backend import Copies
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.core.device.backend import Copies
 
 
 @pytest.fixture(params=["its own copies", "through the host"])
 def way(request, backend, monkeypatch):
     """Let a device copy itself, or through the host as one that cannot."""
     if request.param == "through the host":
-        monkeypatch.setattr("webnn_py.device.device.Copies", NeverOffered)
+        monkeypatch.setattr("webnn_py.core.device.device.Copies", NeverOffered)
     return request.param
 
 
@@ -134,7 +134,7 @@ async def test_copies_need_no_flags_and_no_host(context):
 
 
 async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options, monkeypatch):
-    monkeypatch.setattr("webnn_py.device.device.Copies", NeverOffered)
+    monkeypatch.setattr("webnn_py.core.device.device.Copies", NeverOffered)
     context = await ml.create_context(**options)
     source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
     await context.drain()

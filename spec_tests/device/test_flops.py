@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.devices.flops import COUNTS, flops
-from webnn_py.operators.registry import OPERATORS
 
 IMAGE = (2, 6, 8, 8)
 

@@ -7,10 +7,10 @@ import pytest
 
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
-from webnn_py.device.backend import TimesKernels
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.runtime import timestamps
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.core.device.backend import TimesKernels
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu.runtime import timestamps
 
 X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
 

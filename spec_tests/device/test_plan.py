@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
+from webnn_py.core.operators import arithmetic, movement
 from webnn_py.devices import plan
 from webnn_py.devices.plan import ALIGNMENT, Interval, are_few_together, lay_out, lifetimes, split_constant
-from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.operators import arithmetic, movement
 
 SHAPE = MLOperandDescriptor("float32", (10,))
 

@@ -8,9 +8,9 @@ import numpy as np
 from spec_tests.support.buffers import constant, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number
 from webnn_py import MLGraphBuilder
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Node
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Node
+from webnn_py.core.operators.registry import OPERATORS
 
 DESCRIPTOR = MLOperandDescriptor("float32", (2,))
 

@@ -8,10 +8,10 @@ import pytest
 from spec_tests.support.computing import run_graph
 from spec_tests.support.stand_ins import failing
 from webnn_py import MLGraphBuilder, OperationError
-from webnn_py.device.backend import Memory
-from webnn_py.device.on_numpy import executable as numpy_executable
-from webnn_py.device.on_wgpu.runtime.native import NativeQueue
+from webnn_py.core.device.backend import Memory
+from webnn_py.devices.numpy import executable as numpy_executable
 from webnn_py.devices.shared_constants import SharedConstants
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 
 def key_of(array):
@@ -272,11 +272,11 @@ async def test_without_keys_nothing_is_shared_or_hashed(context, monkeypatch):
 
 async def test_a_build_that_fails_leaves_no_shared_constant(device, context, monkeypatch):
     monkeypatch.setattr(
-        "webnn_py.device.on_wgpu.runtime.executable.KernelLaunch"
+        "webnn_py.devices.wgpu.runtime.executable.KernelLaunch"
         if context.backend.name == "wgpu"
-        else "webnn_py.device.on_onnxruntime.engine.EngineOptions.session"
+        else "webnn_py.devices.onnxruntime.engine.EngineOptions.session"
         if context.backend.name == "onnxruntime"
-        else "webnn_py.device.on_numpy.executable.NumpyGraph._make_kernels",
+        else "webnn_py.devices.numpy.executable.NumpyGraph._make_kernels",
         lambda *_, **__: 1 / 0,
     )
     with pytest.raises(OperationError, match="division by zero"):

@@ -11,8 +11,8 @@ import trio
 from spec_tests.support.buffers import zeroed
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, open_ml
-from webnn_py.timelines import timeline as timelines
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.core.timelines import timeline as timelines
+from webnn_py.core.timelines.device_timeline import DeviceOperation
 
 
 @attrs.define

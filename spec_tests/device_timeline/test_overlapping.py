@@ -11,7 +11,7 @@ from spec_tests.support.drawing import build_add_number
 from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.releases import assert_nothing_lives
 from webnn_py import InvalidStateError, UnknownError
-from webnn_py.in_flight import InFlight
+from webnn_py.core.in_flight import InFlight
 
 
 class OverlappingDevice(FakeDevice):

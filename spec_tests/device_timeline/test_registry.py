@@ -6,11 +6,11 @@ import sys
 import attrs
 import pytest
 
-from webnn_py.device import registry
-from webnn_py.device.on_numpy.backend import NumpyBackend
-from webnn_py.device.registry import DeviceOption, DeviceRecord, Suitability
-from webnn_py.errors import NotSupportedError
-from webnn_py.operators.idl import boolean
+from webnn_py.core.device import registry
+from webnn_py.core.device.registry import DeviceOption, DeviceRecord, Suitability
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.core.operators.idl import boolean
+from webnn_py.devices.numpy.backend import NumpyBackend
 
 GIVEN = []
 
@@ -106,8 +106,8 @@ async def test_a_wrong_option_is_refused_by_the_device_that_has_it(ml, devices):
 # --- devices of other packages ------------------------------------------------------------------------------------
 
 MODULE = """
-from webnn_py.device.on_numpy.backend import NumpyBackend
-from webnn_py.device.registry import DeviceOption, DeviceRecord, Suitability
+from webnn_py.devices.numpy.backend import NumpyBackend
+from webnn_py.core.device.registry import DeviceOption, DeviceRecord, Suitability
 
 RECORD = DeviceRecord(
     name="theirs",
@@ -185,8 +185,6 @@ def test_an_installed_package_registers_devices_and_a_broken_one_breaks_no_other
     table = {line.split()[0]: line for line in reversed(listed) if line.split()}
     assert reason in table["broken"]
     assert "numpy 2" in table["theirs"], "the driver of its adapter"
-    taken = (
-        "their_device:RECORD of their-package is not used: webnn_py.device.on_numpy.device_record:RECORD has the name"
-    )
+    taken = "their_device:RECORD of their-package is not used: webnn_py.devices.numpy.device_record:RECORD has the name"
     assert any(line.startswith("numpy") and taken in line for line in listed)
     assert any("{numpy,wgpu,onnxruntime,reference,broken,misnamed,theirs}" in line for line in listed)

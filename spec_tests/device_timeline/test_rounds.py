@@ -15,7 +15,7 @@ from spec_tests.support.buffers import filled
 from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.runtime import device_loss
+from webnn_py.devices.wgpu.runtime import device_loss
 
 ROUNDS = {"quick": 50, "full": 100, "thorough": 200}
 FEWEST_LEAKED = 50

@@ -16,9 +16,9 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.turns import counted_turns
 from webnn_py import open_ml
-from webnn_py.device.on_numpy import executable
-from webnn_py.timelines import timeline as timelines
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.core.timelines import timeline as timelines
+from webnn_py.core.timelines.device_timeline import DeviceOperation
+from webnn_py.devices.numpy import executable
 
 MOST_CALLS = 60
 """Of the package's functions, by a write, a dispatch and a read: where caches are cold, each is felt."""

@@ -9,8 +9,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.buffers import zeroed
-from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
-from webnn_py.timelines.script_timeline import ScriptTask
+from webnn_py.core.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.core.timelines.script_timeline import ScriptTask
 
 
 @pytest.fixture(params=["device timeline", "script timeline"])

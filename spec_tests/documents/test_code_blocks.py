@@ -10,7 +10,7 @@ from spec_tests.support.cells import Cells
 from spec_tests.support.documents import PAGES, ROOT, agree, blocks_of, make_models, run_page
 from spec_tests.support.node import path_with_own_node
 from webnn_py import cli
-from webnn_py.script.experiments import known
+from webnn_py.core.api.experiments import known
 
 BLOCKS = {path.relative_to(ROOT).as_posix(): blocks_of(path) for path in PAGES}
 ALL = [block for blocks in BLOCKS.values() for block in blocks]

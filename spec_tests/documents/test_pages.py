@@ -24,6 +24,7 @@ DOCUMENTED = re.compile(r"^\.\. (?:auto\w+|py:\w+):: ([\w.]+)", re.MULTILINE)
 WHOLE_MODULE = re.compile(r"^\.\. automodule:: (\S+) :members:$")
 CURRENT_MODULE = re.compile(r"^\.\. py:currentmodule:: (\S+)$", re.MULTILINE)
 OF_THIS_PACKAGE_ALONE = {
+    "webnn_py.errors",
     "webnn_py.extensions.browser_limits",
     "webnn_py.pictures.page",
     "webnn_py.onnx_export",

@@ -4,7 +4,7 @@ from spec_tests.drift import recorded
 from spec_tests.idl.make_spec_facts import read_limits
 from spec_tests.idl.specification import LIMITS
 from spec_tests.specification import make_steps, references, steps
-from webnn_py.operators.registry import BY_SPEC_NAME
+from webnn_py.core.operators.registry import BY_SPEC_NAME
 
 NO_OPERATORS = {"input", "constant", "build", "constructor"}
 """Members of the builder that are no operators."""

@@ -59,7 +59,7 @@ def of_steps(name, change):
 def test_a_changed_step_is_named_with_its_code():
     (found,) = of_steps("MLContext.dispatch", lambda _, algorithm: algorithm["steps"][3].__setitem__(2, "other"))
     assert found.startswith("step changed: MLContext.dispatch 4: If allTensors contains any duplicate")
-    assert "script/dispatch_arguments.py:" in found
+    assert "core/api/dispatch_arguments.py:" in found
     assert found.endswith(" storages_of)")
 
 

@@ -6,11 +6,11 @@ from typing import get_args
 from spec_tests.idl import specification
 from spec_tests.idl.differences import BEYOND, DIFFERENCES, rendered
 from spec_tests.support.cells import cells
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.operators import idl, limits
-from webnn_py.operators.declaration import Operator, python_name_of
-from webnn_py.operators.limits import RankRange
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.core.operators import idl, limits
+from webnn_py.core.operators.declaration import Operator, python_name_of
+from webnn_py.core.operators.limits import RankRange
+from webnn_py.core.operators.registry import OPERATORS
 
 FACTS = specification.OPERATORS
 BY_SPEC_NAME = {operator.spec_name: operator for operator in OPERATORS.values()}

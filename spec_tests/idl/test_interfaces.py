@@ -9,8 +9,8 @@ import pytest
 import webnn_py
 from spec_tests.idl import specification
 from spec_tests.idl.differences import BEYOND
-from webnn_py.operators.declaration import spec_name_of
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.declaration import spec_name_of
+from webnn_py.core.operators.registry import OPERATORS
 
 INTERFACES = specification.API["interfaces"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webnn_py.device.on_numpy import scratch
-from webnn_py.device.on_numpy.routines import conv_sizes
+from webnn_py.devices.numpy import scratch
+from webnn_py.devices.numpy.routines import conv_sizes
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
-from webnn_py.device.on_numpy.executable import NumpyGraph
-from webnn_py.graph import Constant, Graph, Input
-from webnn_py.graph_rewriting import RewriteBuilder
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Input
+from webnn_py.core.graph_rewriting import RewriteBuilder
+from webnn_py.devices.numpy import backend  # noqa: F401 - enters the kernels into the table
+from webnn_py.devices.numpy.executable import NumpyGraph
 
 
 class Drawing(RewriteBuilder):

@@ -10,8 +10,8 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy import executable, table
-from webnn_py.operators import arithmetic
+from webnn_py.core.operators import arithmetic
+from webnn_py.devices.numpy import executable, table
 
 SHORT, LONG = 0.0, 1e12
 """Elementary operations that clearly take less, or more, than the hand-over to a thread is worth."""

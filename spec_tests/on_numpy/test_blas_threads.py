@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 import pytest
 
-from webnn_py.device.on_numpy.routines import blas_threads
-from webnn_py.device.on_numpy.routines.blas_threads import (
+from webnn_py.devices.numpy.routines import blas_threads
+from webnn_py.devices.numpy.routines.blas_threads import (
     ALWAYS_SPREAD,
     AT_A_TIME,
     LONGEST_PAUSE,

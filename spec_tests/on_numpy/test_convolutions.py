@@ -9,8 +9,8 @@ import pytest
 from spec_tests.support.computing import result_of
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.kernels import convolution
-from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.devices.numpy.kernels import convolution
+from webnn_py.devices.numpy.routines.conv_sizes import Convolution
 
 DEFAULTS = {"padding": [0, 0, 0, 0], "strides": [1, 1], "dilations": [1, 1]}
 

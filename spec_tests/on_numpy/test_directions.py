@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spec_tests.on_numpy.drawing import Drawing
-from webnn_py.device.on_numpy.kernels import recurrent
-from webnn_py.device.on_numpy.table import run_node
+from webnn_py.devices.numpy.kernels import recurrent
+from webnn_py.devices.numpy.table import run_node
 
 rng = np.random.default_rng(9)
 

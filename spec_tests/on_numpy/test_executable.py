@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.kernels.recurrent import Network
+from webnn_py.devices.numpy.kernels.recurrent import Network
 
 X = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
 

@@ -7,7 +7,7 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.routines.float16 import BLOCK, FEW, narrow
+from webnn_py.devices.numpy.routines.float16 import BLOCK, FEW, narrow
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 

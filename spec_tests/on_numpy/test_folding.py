@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spec_tests.on_numpy.drawing import Drawing, operators_of, results
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy.passes.pipeline import rewritten
-from webnn_py.graph import Constant
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant
+from webnn_py.devices.numpy.passes.pipeline import rewritten
 
 rng = np.random.default_rng(18)
 STATISTICS = {"mean": rng.normal(size=8), "variance": rng.random(8) + 0.5, "scale": rng.normal(size=8)}

@@ -4,8 +4,8 @@ import pytest
 
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.running import Computed
-from webnn_py.device.on_numpy import scratch
-from webnn_py.device.on_numpy.kernels import matrix
+from webnn_py.devices.numpy import scratch
+from webnn_py.devices.numpy.kernels import matrix
 
 
 @pytest.mark.sampled(11)

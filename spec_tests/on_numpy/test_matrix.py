@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.computing import result_of, results_of
-from webnn_py.device.on_numpy.kernels import matrix
+from webnn_py.devices.numpy.kernels import matrix
 
 SHAPES = {
     "every axis cut": [(33, 41), (41, 37)],

@@ -7,11 +7,11 @@ import pytest
 
 from spec_tests.on_numpy.drawing import Drawing, operators_of, results
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.passes import dynamic_quantization, widened_constants
-from webnn_py.device.on_numpy.passes.pipeline import PASSES, rewritten
-from webnn_py.graph import Constant
+from webnn_py.core.graph import Constant
+from webnn_py.devices.numpy.passes import dynamic_quantization, widened_constants
+from webnn_py.devices.numpy.passes.pipeline import PASSES, rewritten
+from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.pictures import picture
-from webnn_py.rewriting.passes import passes_left_out
 
 rng = np.random.default_rng(18)
 

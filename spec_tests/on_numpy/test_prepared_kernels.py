@@ -7,8 +7,8 @@ import pytest
 
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.running import Computed
-from webnn_py.device.on_numpy import executable
-from webnn_py.device.on_numpy.table import PreparedKernel
+from webnn_py.devices.numpy import executable
+from webnn_py.devices.numpy.table import PreparedKernel
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from spec_tests.on_numpy.drawing import Drawing
 from spec_tests.support.computing import result_of
-from webnn_py.device.on_numpy.kernels.reduction import MOST_ZEROS
-from webnn_py.device.on_numpy.routines.im2col import LONG_ROW
-from webnn_py.device.on_numpy.table import entry_of
+from webnn_py.devices.numpy.kernels.reduction import MOST_ZEROS
+from webnn_py.devices.numpy.routines.im2col import LONG_ROW
+from webnn_py.devices.numpy.table import entry_of
 
 rng = np.random.default_rng(5)
 

@@ -12,11 +12,11 @@ import trio
 
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy import executable
-from webnn_py.device.on_numpy.backend import NumpyBackend
-from webnn_py.device.on_numpy.executable import NumpyGraph
-from webnn_py.device.on_numpy.scratch import ScratchPool, scratch
-from webnn_py.graph import Constant
+from webnn_py.core.graph import Constant
+from webnn_py.devices.numpy import executable
+from webnn_py.devices.numpy.backend import NumpyBackend
+from webnn_py.devices.numpy.executable import NumpyGraph
+from webnn_py.devices.numpy.scratch import ScratchPool, scratch
 
 MOST = 1.3
 """How many times the inputs, outputs, constants and largest two intermediates a dispatch may take."""

@@ -5,8 +5,8 @@ import pytest
 
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder, OperationError, UnknownError
-from webnn_py.device.on_numpy import table
-from webnn_py.operators import arithmetic
+from webnn_py.core.operators import arithmetic
+from webnn_py.devices.numpy import table
 
 MESSAGE = r"add \[sum of rows\]\(float32 \[2, 3\], float32 \[2, 3\]\): matmul: .*mismatch"
 

@@ -29,7 +29,7 @@ class Models(list):
 def models(monkeypatch):
     import onnx  # noqa: PLC0415 - an extra
 
-    from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
+    from webnn_py.devices.onnxruntime import engine  # noqa: PLC0415 - an extra
 
     models = Models()
 
@@ -46,7 +46,7 @@ def models(monkeypatch):
 @pytest.fixture
 def written_models(monkeypatch):
     """The models of which sessions are made, as the device writes them."""
-    from webnn_py.device.on_onnxruntime.engine import EngineOptions  # noqa: PLC0415 - an extra
+    from webnn_py.devices.onnxruntime.engine import EngineOptions  # noqa: PLC0415 - an extra
 
     return noted(monkeypatch, EngineOptions, "session", lambda _options, model, _values: model)
 
@@ -60,7 +60,7 @@ def written(models):
 @pytest.fixture
 def written_nodes(monkeypatch):
     """The nodes of each model of which a session is made, in the order in which they are written."""
-    from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
+    from webnn_py.devices.onnxruntime import executable  # noqa: PLC0415 - an extra
 
     found, passes = [], executable.NODE_PASSES
 
@@ -78,6 +78,6 @@ def written_nodes(monkeypatch):
 @pytest.fixture
 def exact_runs(monkeypatch):
     """One item for each run by the rules for all numbers."""
-    from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
+    from webnn_py.devices.onnxruntime import executable  # noqa: PLC0415 - an extra
 
     return noted(monkeypatch, executable.OnnxruntimeGraph, "run_exactly", lambda graph: graph)

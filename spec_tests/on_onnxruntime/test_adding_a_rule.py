@@ -8,11 +8,11 @@ from spec_tests.support.documents import ROOT, blocks_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
-from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
+from webnn_py.core.operators import composite
 from webnn_py.devices.composites import fused
-from webnn_py.operators import composite
-from webnn_py.rewriting.passes import PassManager
+from webnn_py.devices.onnxruntime import executable
+from webnn_py.devices.onnxruntime.passes.pipeline import PASSES
+from webnn_py.devices.rewriting.passes import PassManager
 
 RULE, *_, TEST = (block for block in blocks_of(ROOT / "docs/adding_a_rule.md") if block.language == "python")
 MOST_LINES = 10

@@ -74,7 +74,7 @@ async def test_another_provider_is_not_relied_on(ml, written):
 @pytest.fixture
 def failing(monkeypatch):
     """Make all runs fail, and those be ended, too, once something is in the list."""
-    from webnn_py.device.on_onnxruntime import session  # noqa: PLC0415 - an extra
+    from webnn_py.devices.onnxruntime import session  # noqa: PLC0415 - an extra
 
     made, is_ended = session.BoundSession.__init__, []
 

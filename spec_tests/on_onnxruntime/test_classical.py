@@ -12,8 +12,8 @@ from spec_tests.on_onnxruntime.test_idle_optimizers import optimized
 from spec_tests.onnx_models.single_node import ANY_OPSET, assert_same, make_model, node, run, run_onnxruntime
 from spec_tests.support.computing import compute, compute_graph
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.device.on_onnxruntime.engine import DISABLED
-from webnn_py.device.on_onnxruntime.idle_optimizers import CHANGED_BY_NONE
+from webnn_py.devices.onnxruntime.engine import DISABLED
+from webnn_py.devices.onnxruntime.idle_optimizers import CHANGED_BY_NONE
 from webnn_py.onnx_models import OnnxModel, save
 from webnn_py.saved_graphs import SavedGraphs
 

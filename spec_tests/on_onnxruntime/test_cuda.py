@@ -12,17 +12,17 @@ from spec_tests.support.buffers import constant, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_one, run
 from spec_tests.support.fake_cuda import Error, FakeCuda, with_cuda_bindings
 from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
-from webnn_py.device.on_onnxruntime import device_record
+from webnn_py.devices.onnxruntime import device_record
+from webnn_py.devices.rewriting.report import describe
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.rewriting.report import describe
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import engine, providers  # noqa: E402 - an extra
+from webnn_py.devices.onnxruntime import engine, providers  # noqa: E402 - an extra
 
 with with_cuda_bindings():
-    from webnn_py.device.on_onnxruntime import cuda_memory
-from webnn_py.device.on_onnxruntime.session import BoundSession  # noqa: E402 - an extra
+    from webnn_py.devices.onnxruntime import cuda_memory
+from webnn_py.devices.onnxruntime.session import BoundSession  # noqa: E402 - an extra
 
 LARGE = 2**15
 """The elements of a buffer that is copied by pinned memory."""

@@ -16,11 +16,11 @@ from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
-from webnn_py.distribution import install_command
+from webnn_py.core.distribution import install_command
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import backend, engine, executable, session  # noqa: E402 - an extra
+from webnn_py.devices.onnxruntime import backend, engine, executable, session  # noqa: E402 - an extra
 
 
 @pytest.fixture
@@ -133,10 +133,10 @@ async def test_a_provider_that_gives_up_is_told_and_not_replaced(ml, monkeypatch
 async def test_what_is_missing_is_told_with_what_installs_it(ml, monkeypatch):
     import sys  # noqa: PLC0415 - its table of modules is patched here
 
-    for name in [name for name in sys.modules if name.startswith("webnn_py.device.on_onnxruntime.")]:
+    for name in [name for name in sys.modules if name.startswith("webnn_py.devices.onnxruntime.")]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("backend", "engine"):
-        monkeypatch.delattr(f"webnn_py.device.on_onnxruntime.{name}")
+        monkeypatch.delattr(f"webnn_py.devices.onnxruntime.{name}")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(
         NotSupportedError, match=rf"onnxruntime cannot be loaded: .*{re.escape(install_command('onnxruntime'))}"

@@ -7,9 +7,9 @@ from spec_tests.on_onnxruntime.both import assert_written, computed
 
 pytest.importorskip("onnxruntime")
 
+from webnn_py.devices.rewriting.passes import PassContext, PassManager, passes_left_out
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, WrittenNodes
 from webnn_py.onnx_export.nodes import OnnxNode
-from webnn_py.rewriting.passes import PassContext, PassManager, passes_left_out
 
 RNG = np.random.default_rng(23)
 X = RNG.normal(size=(2, 3, 8)).astype(np.float32)

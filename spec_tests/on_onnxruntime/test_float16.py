@@ -10,7 +10,7 @@ from spec_tests.support.stand_ins import noted
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
-engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
+engine = pytest.importorskip("webnn_py.devices.onnxruntime.engine", exc_type=ImportError)
 
 rng = np.random.default_rng(8)
 A, B = ((rng.integers(-128, 129, shape) / 8).astype(np.float16) for shape in ((16, 7), (7, 24)))

@@ -8,8 +8,8 @@ from spec_tests.support.rules import assert_becomes, assert_stays
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.function_fusion import HARD_SWISH
-from webnn_py.rewriting.root_mean_square import SCALED_RMS_NORMALIZATION
+from webnn_py.devices.onnxruntime.passes.function_fusion import HARD_SWISH
+from webnn_py.devices.rewriting.root_mean_square import SCALED_RMS_NORMALIZATION
 
 RNG = np.random.default_rng(5)
 SHAPE = (3, 5, 24)

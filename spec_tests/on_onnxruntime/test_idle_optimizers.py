@@ -8,8 +8,8 @@ from spec_tests.on_onnxruntime.meaning import DRAWINGS
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
-engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
-idle_optimizers = pytest.importorskip("webnn_py.device.on_onnxruntime.idle_optimizers", exc_type=ImportError)
+engine = pytest.importorskip("webnn_py.devices.onnxruntime.engine", exc_type=ImportError)
+idle_optimizers = pytest.importorskip("webnn_py.devices.onnxruntime.idle_optimizers", exc_type=ImportError)
 
 
 def optimized(model, left_out, path):

@@ -11,19 +11,19 @@ from spec_tests.onnx_models.single_node import parsed, run, run_onnxruntime
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.checking import check_finite
-from webnn_py.graph_rewriting import spelled_out
+from webnn_py.core.api.builder import drawing_of
+from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.devices.rewriting.passes import PassContext, passes_left_out
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError, save
 from webnn_py.pictures import picture
-from webnn_py.rewriting.passes import PassContext, passes_left_out
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.builder import drawing_of
 from webnn_py.web_export import save_js
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.loop_rerolling import unroll_loops
-from webnn_py.device.on_onnxruntime.providers import CPU
 from webnn_py.devices.flops import flops
+from webnn_py.devices.onnxruntime.passes.loop_rerolling import unroll_loops
+from webnn_py.devices.onnxruntime.providers import CPU
 from webnn_py.onnx_models.conversion.context import ConversionContext
 
 STEPS, UNITS = 20, 6

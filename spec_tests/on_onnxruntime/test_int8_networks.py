@@ -6,10 +6,10 @@ import pytest
 from onnx import helper
 
 from webnn_py import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
-from webnn_py.device.on_onnxruntime.passes import int8_networks
-from webnn_py.device.on_onnxruntime.passes.int8_row_order import paired
-from webnn_py.graph import Constant, Graph, Input, Node
+from webnn_py.core.graph import Constant, Graph, Input, Node
+from webnn_py.devices.onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
+from webnn_py.devices.onnxruntime.passes import int8_networks
+from webnn_py.devices.onnxruntime.passes.int8_row_order import paired
 
 pytest.importorskip("onnxruntime")
 

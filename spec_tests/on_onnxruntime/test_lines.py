@@ -7,8 +7,8 @@ from spec_tests.on_onnxruntime.both import assert_both, assert_written, on_both
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.devices.onnxruntime import executable
+from webnn_py.devices.rewriting.passes import passes_left_out
 
 RNG = np.random.default_rng(31)
 X = RNG.normal(size=(2, 4, 8)).astype(np.float32)

@@ -7,13 +7,13 @@ import pytest
 
 from spec_tests.on_onnxruntime.both import assert_same, computed
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.script.builder import drawing_of
+from webnn_py.core.api.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.loop_steps import RepeatedSteps
 from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.devices.onnxruntime.passes.loop_steps import RepeatedSteps
+from webnn_py.devices.rewriting.passes import passes_left_out
 
 STEPS, UNITS = 20, 6
 RNG = np.random.default_rng(3)

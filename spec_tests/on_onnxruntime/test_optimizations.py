@@ -10,7 +10,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, OperationError
 
 onnxruntime = pytest.importorskip("onnxruntime")
-engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
+engine = pytest.importorskip("webnn_py.devices.onnxruntime.engine", exc_type=ImportError)
 
 SHOWN_BY = {
     "ConvMulFusion": "conv2d, scaled",

@@ -10,10 +10,10 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
+from webnn_py.devices.onnxruntime.passes.pipeline import NODE_PASSES, PASSES
+from webnn_py.devices.rewriting.passes import GraphPass, PassManager, passes_left_out
 from webnn_py.pictures import picture
-from webnn_py.rewriting.passes import GraphPass, PassManager, passes_left_out
 
 RNG = np.random.default_rng(23)
 X = RNG.normal(size=(1, 8, 12, 12)).astype(np.float32)

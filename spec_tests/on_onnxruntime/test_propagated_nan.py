@@ -9,7 +9,7 @@ from spec_tests.operators.minimal import draw_operands, minimal, outputs_of, ten
 from spec_tests.operators.test_facts import DRAWS, OPTIONS, feeds_of
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 pytest.importorskip("onnxruntime")
 

@@ -19,16 +19,16 @@ from spec_tests.runtime.test_in_place import CACHES, decoder
 from spec_tests.support.cache_facts import COPYING
 from spec_tests.support.computing import compute_graph
 from spec_tests.support.onnx_programs import make_model
+from webnn_py.core.operators.composite import COMPOSITES
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
+from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.operators.composite import COMPOSITES
-from webnn_py.rewriting.passes import PassContext
 from webnn_py.testing.device_cases.drawing import DRAWERS
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import device_record, engine, executable, providers  # noqa: E402 - an extra
-from webnn_py.device.on_onnxruntime.lowering import cuda_rules, rules, webgpu_rules  # noqa: E402 - an extra
+from webnn_py.devices.onnxruntime import device_record, engine, executable, providers  # noqa: E402 - an extra
+from webnn_py.devices.onnxruntime.lowering import cuda_rules, rules, webgpu_rules  # noqa: E402 - an extra
 
 RANK_OF_CACHES = 4
 OF_PROVIDER = {providers.CUDA: cuda_rules, providers.WEBGPU: webgpu_rules}

@@ -9,18 +9,18 @@ import pytest
 from spec_tests.on_onnxruntime.both import assert_both, on_both
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
-from webnn_py.script.builder import drawing_of
+from webnn_py.core.api.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.analyses.unneeded_guards import (
+from webnn_py.devices.onnxruntime.analyses.unneeded_guards import (
     LEAST_INPUTS,
     MOST_INPUTS,
     FinitePools,
     value_ranges,
 )
-from webnn_py.rewriting.passes import PassManager
-from webnn_py.rewriting.ranges import MOST, MOST_CONSTANTS
+from webnn_py.devices.rewriting.passes import PassManager
+from webnn_py.devices.rewriting.ranges import MOST, MOST_CONSTANTS
 
 LEAST, HIGHEST = 2.0**LEAST_INPUTS, 2.0**MOST_INPUTS
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.backend import LEAST_TAKEN  # noqa: E402 - an extra
+from webnn_py.devices.onnxruntime.backend import LEAST_TAKEN  # noqa: E402 - an extra
 
 
 @pytest.fixture

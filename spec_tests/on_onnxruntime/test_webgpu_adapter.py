@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime")
 
 from onnxruntime.capi.onnxruntime_pybind11_state import EPFail, Fail
 
-from webnn_py.device.on_onnxruntime import engine, providers, webgpu_adapter
+from webnn_py.devices.onnxruntime import engine, providers, webgpu_adapter
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import X, check_both
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu import lowering
-from webnn_py.device.on_wgpu.backend import features_of
-from webnn_py.device.on_wgpu.codegen.gemm import tile_search, tile_tables, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER
-from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
+from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu import lowering
+from webnn_py.devices.wgpu.backend import features_of
+from webnn_py.devices.wgpu.codegen.gemm import tile_search, tile_tables, tiled
+from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER
+from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
 
 FOLDER = Path(__file__).parent
 PARTS = 5

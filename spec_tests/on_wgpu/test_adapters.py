@@ -11,8 +11,8 @@ import pytest
 
 from spec_tests.support.backends import needs_adapter
 from webnn_py import MLGraphBuilder, NotSupportedError
-from webnn_py.device.on_wgpu import adapters, device_record
-from webnn_py.device.registry import Suitability
+from webnn_py.core.device.registry import Suitability
+from webnn_py.devices.wgpu import adapters, device_record
 
 
 @needs_adapter

@@ -12,12 +12,12 @@ from spec_tests.support.backends import needs_adapter
 from spec_tests.support.binding_rules import broken_rules
 from spec_tests.support.both_devices import check_both
 from spec_tests.support.stand_ins import noted
-from webnn_py.device.on_wgpu.adapters import choose
-from webnn_py.device.on_wgpu.codegen.module import declare
-from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
-from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.runtime import executable
+from webnn_py.devices.wgpu.adapters import choose
+from webnn_py.devices.wgpu.codegen.module import declare
+from webnn_py.devices.wgpu.passes.arena import BufferRange, place_blocks
+from webnn_py.devices.wgpu.records.buffer import Buffer
+from webnn_py.devices.wgpu.records.kernel import Kernel
+from webnn_py.devices.wgpu.runtime import executable
 
 LARGEST = 4096
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.attention import emit, tile
-from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.lowering import LoweringContext, lowered
-from webnn_py.device.on_wgpu.passes.arena import place_blocks
-from webnn_py.device.on_wgpu.passes.kernel_groups import KernelGroups
-from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.graph import Graph, Input
-from webnn_py.graph_rewriting import RewriteBuilder
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Graph, Input
+from webnn_py.core.graph_rewriting import RewriteBuilder
+from webnn_py.devices.wgpu.codegen.attention import emit, tile
+from webnn_py.devices.wgpu.codegen.attention.lanes import LanePlan
+from webnn_py.devices.wgpu.lowering import LoweringContext, lowered
+from webnn_py.devices.wgpu.passes.arena import place_blocks
+from webnn_py.devices.wgpu.passes.kernel_groups import KernelGroups
+from webnn_py.devices.wgpu.records.features import Features
 
 pytestmark = pytest.mark.sampled(7, full=3)
 

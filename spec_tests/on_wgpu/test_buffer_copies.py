@@ -8,8 +8,8 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
-from webnn_py.device.on_wgpu.runtime import buffer_copies
-from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.devices.wgpu.runtime import buffer_copies
+from webnn_py.devices.wgpu.runtime.memory import STORAGE
 
 
 def users_buffer(context, values):

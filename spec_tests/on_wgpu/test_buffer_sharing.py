@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
-from webnn_py.device.on_wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.adapters import choose, request_device
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 DOUBLE = """

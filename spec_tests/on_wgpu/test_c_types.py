@@ -3,7 +3,7 @@
 import pytest
 from cffi import FFI
 
-from webnn_py.device.on_wgpu.c_types import find_by_name
+from webnn_py.devices.wgpu.c_types import find_by_name
 
 HEADER = """
     typedef struct WGPUAdapterImpl* WGPUAdapter;

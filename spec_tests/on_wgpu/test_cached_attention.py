@@ -7,9 +7,9 @@ import pytest
 from spec_tests.onnx_models.rules.random_attention import floats
 from spec_tests.onnx_models.single_node import assert_same, expected, microsoft, run
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.attention import cached_node, cached_plan
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu.codegen.attention import cached_node, cached_plan
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.rewriting.passes import passes_left_out
 
 CAPACITY = 160
 LENGTHS = (1, 15, 16, 17, CAPACITY - 1, CAPACITY)

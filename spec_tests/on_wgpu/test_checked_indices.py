@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.checked_indices import check_indices, with_checks
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, UnknownError
-from webnn_py.device.on_wgpu.runtime import pipelines
+from webnn_py.devices.wgpu.runtime import pipelines
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 
 from spec_tests.support.watched_device import assert_lost
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.adapters import choose, request_device
-from webnn_py.device.on_wgpu.runtime import commands_ahead, waiting
-from webnn_py.device.on_wgpu.runtime.memory import STORAGE
-from webnn_py.device.on_wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.runtime import commands_ahead, waiting
+from webnn_py.devices.wgpu.runtime.memory import STORAGE
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 pytestmark = pytest.mark.sampled(1)
 

@@ -5,7 +5,7 @@ import numpy as np
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.runtime import executable, native
+from webnn_py.devices.wgpu.runtime import executable, native
 
 
 async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.backends import BACKENDS, needs_adapter
 from spec_tests.support.both_devices import computed
 from spec_tests.support.stand_ins import noted
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.devices.wgpu.lowering import GraphLowering
 
 INNER = 256
 TERMS = np.tile([1024, 0.25, -1024, 0.25], INNER // 4)

@@ -6,10 +6,10 @@ import pytest
 
 from spec_tests.onnx_models.single_node import Random, assert_same, expected, microsoft, run
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.gemm import four_bit_plan, selection
-from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitTuning
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu.codegen.gemm import four_bit_plan, selection
+from webnn_py.devices.wgpu.codegen.gemm.four_bit_plan import FourBitTuning
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.rewriting.passes import passes_left_out
 
 random = Random(12)
 

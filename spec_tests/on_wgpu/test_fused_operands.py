@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both
-from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.devices.wgpu.lowering import GraphLowering
 
 pytestmark = pytest.mark.sampled(23, full=2)
 

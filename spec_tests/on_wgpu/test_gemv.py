@@ -3,7 +3,7 @@
 import pytest
 
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.device.on_wgpu.codegen.gemm import gemv_plan
+from webnn_py.devices.wgpu.codegen.gemm import gemv_plan
 
 
 @pytest.mark.sampled(7)

@@ -5,7 +5,7 @@ import pytest
 
 from spec_tests.support.both_devices import X, check_both, computed
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.passes import horizontal_fusion
+from webnn_py.devices.wgpu.passes import horizontal_fusion
 
 
 def constant(b, *shape, seed, data_type="float32"):

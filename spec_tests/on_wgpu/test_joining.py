@@ -6,9 +6,9 @@ import pytest
 
 from spec_tests.support.both_devices import X, check_both
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu import lowering
-from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined
-from webnn_py.device.on_wgpu.codegen.joining.views import Kind, View, can_be_viewed, common, viewed
+from webnn_py.devices.wgpu import lowering
+from webnn_py.devices.wgpu.codegen.joining.runs import LEAST_STEPS, joined
+from webnn_py.devices.wgpu.codegen.joining.views import Kind, View, can_be_viewed, common, viewed
 
 pytestmark = pytest.mark.sampled(1)
 

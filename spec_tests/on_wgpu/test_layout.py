@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.devices.wgpu.records.layout import Layout
 
 
 def evaluate(expression, **variables):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.four_floats import ONES, buffers
-from webnn_py.device.on_wgpu.runtime import memory
+from webnn_py.devices.wgpu.runtime import memory
 
 
 async def test_reads_take_the_staging_memory_that_earlier_reads_have_left(gpu, monkeypatch):

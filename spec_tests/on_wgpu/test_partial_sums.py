@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.devices.wgpu.codegen.gemm import selection, tiled
+from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
 
 
 @pytest.fixture(autouse=True)

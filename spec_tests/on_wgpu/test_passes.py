@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.attention import tile
-from webnn_py.device.on_wgpu.lowering import KERNEL_PASSES
-from webnn_py.device.on_wgpu.passes.pipeline import PASSES
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu.codegen.attention import tile
+from webnn_py.devices.wgpu.lowering import KERNEL_PASSES
+from webnn_py.devices.wgpu.passes.pipeline import PASSES
 from webnn_py.pictures import picture
-from webnn_py.rewriting.passes import passes_left_out
 
 LOWERING = "lowering, epilogue-fusion, operand-fusion, partial-sums"
 

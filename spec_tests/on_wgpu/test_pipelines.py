@@ -12,13 +12,13 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import check_add_one
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, OperationError
-from webnn_py.device.on_wgpu.codegen.gemm import tiled
-from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
-from webnn_py.device.on_wgpu.records.table import find
-from webnn_py.device.on_wgpu.runtime import native, pipelines
-from webnn_py.device.on_wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.devices.wgpu.codegen.gemm import tiled
+from webnn_py.devices.wgpu.records.kernel import Kernel
+from webnn_py.devices.wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.devices.wgpu.records.table import find
+from webnn_py.devices.wgpu.runtime import native, pipelines
+from webnn_py.devices.wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
 
 
 async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):

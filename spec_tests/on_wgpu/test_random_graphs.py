@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spec_tests.support.random_graphs.comparing import SETTINGS, assert_same
 from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
-from webnn_py.device.on_wgpu import backend
-from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.devices.wgpu import backend
+from webnn_py.devices.wgpu.backend import features_of
 
 
 @cache

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.devices.wgpu.records.recently_used import RecentlyUsed, Room
 
 
 @pytest.mark.parametrize("room", [Room(0, 100), Room(5, 0), Room(1, 40), Room(4, 1000), Room(100, 60)], ids=str)

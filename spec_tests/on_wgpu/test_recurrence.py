@@ -5,7 +5,7 @@ import pytest
 
 from spec_tests.support.both_devices import check_both
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.recurrence import in_one_launch
+from webnn_py.devices.wgpu.codegen.recurrence import in_one_launch
 
 WAYS = {"kept": (2**16, 2**16), "read": (2**16, 0), "step by step": (0, 0)}
 """The most elements of a weight that a workgroup reads, and that it keeps."""

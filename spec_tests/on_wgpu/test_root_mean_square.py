@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.both_devices import check_both, computed
 from spec_tests.support.rules import assert_becomes, assert_stays
 from webnn_py import MLGraphBuilder
-from webnn_py.rewriting.root_mean_square import RMS_NORMALIZATION
+from webnn_py.devices.rewriting.root_mean_square import RMS_NORMALIZATION
 
 RNG = np.random.default_rng(6)
 

@@ -13,12 +13,12 @@ from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import destroy_and_log
 from webnn_py import UnknownError
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.adapters import choose, request_device
-from webnn_py.device.on_wgpu.runtime.memory import STORAGE
-from webnn_py.device.on_wgpu.runtime.native import is_lost
-from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
-from webnn_py.device.on_wgpu.runtime.waiting import POLICIES
+from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.runtime.memory import STORAGE
+from webnn_py.devices.wgpu.runtime.native import is_lost
+from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
+from webnn_py.devices.wgpu.runtime.waiting import POLICIES
 
 LONG_ENOUGH = 60
 """Seconds after which a thread that a test holds goes on, so that a failure does not hang."""

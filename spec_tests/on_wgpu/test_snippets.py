@@ -8,7 +8,7 @@ import pytest
 from spec_tests.support.both_devices import computed
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
+from webnn_py.devices.wgpu.codegen.snippets import SNIPPETS
 
 COUNT = 2**16
 

@@ -12,11 +12,11 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one, run
 from spec_tests.support.stand_ins import beside_a_busy_task, failing, noted
 from webnn_py import InvalidStateError, MLGraphBuilder, OperationError, UnknownError
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.runtime import native, waiting
-from webnn_py.device.on_wgpu.runtime.memory import STAGING
-from webnn_py.device.on_wgpu.runtime.native import Ticket
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu.runtime import native, waiting
+from webnn_py.devices.wgpu.runtime.memory import STAGING
+from webnn_py.devices.wgpu.runtime.native import Ticket
+from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 
 LONG_ENOUGH = 60
 """Seconds after which a thread that a test holds goes on, so that a failure does not hang."""

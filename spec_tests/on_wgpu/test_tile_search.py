@@ -5,18 +5,18 @@ import pytest
 
 from spec_tests.support.backends import needs_adapter
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.device.on_wgpu.codegen.gemm import tile_store, tile_tables
-from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
-from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
-from webnn_py.device.on_wgpu.codegen.gemm.pixel_loader import PixelLoader
-from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_search import Extent, choose_tile, choose_work, microseconds
-from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, RatedTile, SearchedTiles
-from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import element
-from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.devices.wgpu.codegen.gemm import tile_store, tile_tables
+from webnn_py.devices.wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
+from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.devices.wgpu.codegen.gemm.pixel_loader import PixelLoader
+from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.devices.wgpu.codegen.gemm.tile_search import Extent, choose_tile, choose_work, microseconds
+from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, RatedTile, SearchedTiles
+from webnn_py.devices.wgpu.records.buffer import Buffer
+from webnn_py.devices.wgpu.records.element import element
+from webnn_py.devices.wgpu.records.features import Features
+from webnn_py.devices.wgpu.records.layout import Layout
 
 MEASURED_GPU = Features(max_workgroup_storage=49152, max_invocations=1024, gpu="hopper")
 OTHER_GPU = Features(max_workgroup_storage=32768, max_invocations=1024, processors=30)

@@ -10,13 +10,13 @@ from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.backend import features_of
-from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
-from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu.backend import features_of
+from webnn_py.devices.wgpu.codegen.gemm import selection, tiled
+from webnn_py.devices.wgpu.codegen.gemm.tile_search import choose_tile
+from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
+from webnn_py.devices.wgpu.records.features import Features
+from webnn_py.devices.wgpu.records.recently_used import RecentlyUsed, Room
 
 OF_RULES = [rule.tiles for rule in HOPPER.rules]
 RATED = [rated.tile for tiles in OF_RULES if isinstance(tiles, SearchedTiles) for rated in tiles.tiles]

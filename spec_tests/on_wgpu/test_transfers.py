@@ -8,11 +8,11 @@ import trio
 
 from spec_tests.support.stand_ins import beside_a_busy_task, failing, noted
 from spec_tests.support.watched_device import assert_lost
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.adapters import choose, request_device
-from webnn_py.device.on_wgpu.runtime import transfers, uploads
-from webnn_py.device.on_wgpu.runtime.native import FIRST_SUBMITTED, LEAST_LAUNCHES, BufferClear, NativeQueue, is_lost
-from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes
+from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.runtime import transfers, uploads
+from webnn_py.devices.wgpu.runtime.native import FIRST_SUBMITTED, LEAST_LAUNCHES, BufferClear, NativeQueue, is_lost
+from webnn_py.devices.wgpu.runtime.uploads import StagedBytes
 
 SLICE = 1024
 

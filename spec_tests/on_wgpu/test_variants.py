@@ -10,10 +10,10 @@ from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channel
 from spec_tests.support.computing import compute
 from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder
-from webnn_py.device.compiling import four_bits
-from webnn_py.device.on_wgpu.codegen.attention import tile
-from webnn_py.device.on_wgpu.codegen.convolution import winograd
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.core.device.compiling import four_bits
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu.codegen.attention import tile
+from webnn_py.devices.wgpu.codegen.convolution import winograd
 
 SUBSETS = 7
 """Random ones of the variants that a model uses, besides all of them; a quick run has one."""

@@ -6,8 +6,8 @@ import pytest
 
 from spec_tests.support.four_floats import buffers
 from spec_tests.support.stand_ins import beside_a_busy_task, noted
-from webnn_py.device.on_wgpu.runtime import waiting
-from webnn_py.device.on_wgpu.runtime.native import (
+from webnn_py.devices.wgpu.runtime import waiting
+from webnn_py.devices.wgpu.runtime.native import (
     FIRST_SUBMITTED,
     LEAST_LAUNCHES,
     MOST_COLLECTED,
@@ -15,7 +15,7 @@ from webnn_py.device.on_wgpu.runtime.native import (
     NativeQueue,
     Ticket,
 )
-from webnn_py.device.on_wgpu.runtime.waiting import POLICIES, Waiting
+from webnn_py.devices.wgpu.runtime.waiting import POLICIES, Waiting
 
 pytestmark = pytest.mark.sampled(1)
 

@@ -12,7 +12,7 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES
 from spec_tests.support.hostile import VALUES
 from webnn_py import InvalidStateError, NotSupportedError, UnknownError
-from webnn_py.device.on_wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.adapters import choose, request_device
 
 KIND = {"data_type": "float32", "shape": [4], "readable": True, "writable": True}
 Usage = wgpu.BufferUsage

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import computed
-from webnn_py.device.on_wgpu.codegen.convolution import winograd
+from webnn_py.devices.wgpu.codegen.convolution import winograd
 
 BOUND = 2**-20
 """The most that a result may be off, of the largest sum of products' absolute values."""

@@ -11,12 +11,12 @@ from spec_tests.onnx_models.reading.foreign_models import MODELS
 from spec_tests.onnx_models.reading.mutations import mutated_structure
 from spec_tests.onnx_models.single_node import parsed, run_onnxruntime
 from spec_tests.support.depth import amount
+from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError
 from webnn_py.onnx_models.limits import ModelLimits
 from webnn_py.onnx_models.reading.contents import contents_of
 from webnn_py.onnx_models.reading.model_file import read_model
 from webnn_py.onnx_models.simplification.passes import simplify
-from webnn_py.rewriting.passes import passes_left_out
 
 LIMITS = ModelLimits(nodes=5000, bytes=32 << 20, seconds=2)
 

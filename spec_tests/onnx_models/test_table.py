@@ -9,11 +9,11 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import Case, assert_refused, node
 from spec_tests.support.cells import cells
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import TABLE, Rule, rule
 from webnn_py.onnx_models.rule_table.registry import RULES
 from webnn_py.onnx_models.rule_table.schemas import declared_schema
-from webnn_py.operators.operand import MLOperand
 
 CATEGORIES = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
 REGISTERED = {(operator, version) for operator, versions in RULES.items() for version in versions}

@@ -26,11 +26,11 @@ import trio
 import webnn_py
 from spec_tests.operators.cases import decode, load_all
 from spec_tests.operators.choosing import CHOSEN
-from webnn_py.device import on_wgpu
-from webnn_py.device.on_wgpu.backend import WgpuBackend
-from webnn_py.device.on_wgpu.codegen.gemm import tiled
-from webnn_py.device.on_wgpu.runtime.native import NativeQueue
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.devices import wgpu as on_wgpu
+from webnn_py.devices.wgpu.backend import WgpuBackend
+from webnn_py.devices.wgpu.codegen.gemm import tiled
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 from webnn_py.testing.device_cases.drawing import DRAWERS, run
 
 WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|[^\w\s]+")

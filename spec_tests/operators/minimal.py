@@ -12,9 +12,9 @@ import numpy as np
 
 from spec_tests.support.computing import compute
 from webnn_py import MLContext, MLGraphBuilder, MLOperand
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.limits import TensorLimits
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.limits import TensorLimits
+from webnn_py.core.operators.registry import OPERATORS
 
 
 @attrs.frozen

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from spec_tests.support.depth import is_full
-from webnn_py.device import backend
-from webnn_py.device.backend import Backend
-from webnn_py.device.reference import KERNELS, ReferenceBackend
+from webnn_py.core.device import backend
+from webnn_py.core.device.backend import Backend
+from webnn_py.core.reference import KERNELS, ReferenceBackend
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/adding_a_device.md").read_text(encoding="utf-8")

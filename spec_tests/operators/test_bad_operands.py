@@ -23,9 +23,9 @@ from spec_tests.operators.minimal import (
 from spec_tests.support.cells import cells
 from spec_tests.support.computing import compute
 from webnn_py import InvalidStateError, MLContext, MLGraphBuilder, MLOperand
-from webnn_py.operators import idl
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators import idl
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.registry import OPERATORS
 
 LABEL = "the operator that is tested"
 EVERY_OPERATOR = cells("name", sorted(OPERATORS))

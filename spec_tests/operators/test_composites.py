@@ -9,10 +9,10 @@ import pytest
 from spec_tests.support.computing import compute
 from spec_tests.support.documents import ROOT, blocks_of
 from webnn_py import MLGraphBuilder, OperationError
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.limits import FLOATS, limit
-from webnn_py.operators.operand import MLOperand
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.limits import FLOATS, limit
+from webnn_py.core.operators.operand import MLOperand
 
 PROGRAM, PRINTED = blocks_of(ROOT / "docs/composites.md")
 MOST_LINES = 40

@@ -6,8 +6,8 @@ from typing import Any, Literal, get_args, get_origin
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.minimal import operand_rows
 from spec_tests.support.cells import cells
-from webnn_py.operators import idl
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators import idl
+from webnn_py.core.operators.registry import OPERATORS
 
 FILES = {file.operator: file for file in load_all()}
 EVERY_OPERATOR = cells("name", sorted(OPERATORS))

@@ -10,10 +10,10 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device import reference
-from webnn_py.operators.decomposing import moving
-from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core import reference
+from webnn_py.core.decompositions import moving
+from webnn_py.core.decompositions.table import DECOMPOSITIONS
+from webnn_py.core.operators.registry import OPERATORS
 
 
 def test_every_operator_is_a_primitive_or_has_a_decomposition():

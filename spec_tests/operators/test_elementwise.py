@@ -4,11 +4,11 @@ import numpy as np
 
 from spec_tests.operators.minimal import computed, minimal, operand_rows, tensors_of
 from spec_tests.support.cells import cells
-from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of numpy kernels
-from webnn_py.device.on_numpy import table as numpy_kernels
-from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table of WGSL kernels
-from webnn_py.device.on_wgpu.records import table as wgsl_kernels
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.devices.numpy import backend  # noqa: F401 - fills the table of numpy kernels
+from webnn_py.devices.numpy import table as numpy_kernels
+from webnn_py.devices.wgpu import kernels  # noqa: F401 - fills the table of WGSL kernels
+from webnn_py.devices.wgpu.records import table as wgsl_kernels
 
 ELEMENTWISE = sorted(name for name, operator in OPERATORS.items() if operator.is_elementwise)
 

@@ -11,16 +11,16 @@ from spec_tests.support.buffers import constant
 from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, UnknownError
-from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.device import reference
-from webnn_py.device.backend import Capabilities
-from webnn_py.device.compiling import expansion
-from webnn_py.device.compiling.expansion import ExpandingBuilder, missing_primitives, support_of
-from webnn_py.device.reference import RECORD, ReferenceBackend
-from webnn_py.graph import Input
-from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.operators.examples import examples_of
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core import reference
+from webnn_py.core.decompositions.table import DECOMPOSITIONS
+from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.core.device.backend import Capabilities
+from webnn_py.core.device.compiling import expansion
+from webnn_py.core.device.compiling.expansion import ExpandingBuilder, missing_primitives, support_of
+from webnn_py.core.graph import Input
+from webnn_py.core.operators.examples import examples_of
+from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.core.reference import RECORD, ReferenceBackend
 
 FILES = {file.operator: file for file in load_all()}
 FLOAT32 = ("float32", "int32", "uint8")

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from spec_tests.operators.minimal import computed, minimal, operand_rows, tensors_of
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 ROUNDING = 1e-5
 

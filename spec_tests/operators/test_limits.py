@@ -8,8 +8,8 @@ from spec_tests.operators.minimal import Arguments, computed, draw_operands, fil
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.cells import cells
 from webnn_py import MLContext, MLGraphBuilder
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.core.operators.registry import OPERATORS
 
 TOP_LEVEL = {"preferred_input_layout", "max_tensor_byte_length", "input", "constant", "output"}
 LABEL = "the operator that is tested"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spec_tests.support.random_graphs.comparing import SETTINGS, assert_same
 from spec_tests.support.random_graphs.programs import CATEGORIES, programs
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

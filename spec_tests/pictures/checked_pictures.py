@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 from spec_tests.pictures.notation_readers import read_dot, read_mermaid
 from webnn_py import pictures
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.pictures.description import GraphDescription
 from webnn_py.pictures.scene import Scene
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.pictures import constants
 from webnn_py.pictures.constants import ConstantStatistics
 

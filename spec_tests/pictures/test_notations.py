@@ -5,7 +5,7 @@ import pytest
 from spec_tests.pictures.drawings import HOSTILE, draw_relu, draw_residual_block
 from spec_tests.pictures.notation_readers import read_dot, read_mermaid
 from webnn_py import pictures
-from webnn_py.message_text import visible
+from webnn_py.core.message_text import visible
 
 READERS = {"mermaid": ("to_mermaid", read_mermaid), "dot": ("to_dot", read_dot)}
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from webnn_py import graph as graphs
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Input, Output
-from webnn_py.graph_rewriting import RewriteBuilder
-from webnn_py.rewriting.reshapes import reshape
+from webnn_py.core import graph as graphs
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Input, Output
+from webnn_py.core.graph_rewriting import RewriteBuilder
+from webnn_py.devices.rewriting.reshapes import reshape
 
 
 def drawn(draw, shape=(2, 1, 3)):

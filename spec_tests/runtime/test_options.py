@@ -7,11 +7,11 @@ import pytest
 
 from spec_tests.support.onnx_programs import add, product
 from webnn_py import ML, InvalidStateError, NotSupportedError
-from webnn_py.device import registry
+from webnn_py.core.api import ml as ml_module
+from webnn_py.core.device import registry
 from webnn_py.runtime import Environment, blocking
 from webnn_py.runtime.environment import OWN_OPTIONS
 from webnn_py.runtime.loop_thread import LoopThread
-from webnn_py.script import ml as ml_module
 
 W = np.ones((4, 3), np.float32)
 

@@ -13,12 +13,12 @@ import webnn_py
 from spec_tests.support.onnx_programs import add, product, sum_and_difference
 from spec_tests.support.runtime import lose
 from webnn_py import InvalidStateError, OperationError, UnknownError
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.extensions.browser_limits import BrowserLimits
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, blocking
 from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.timelines.promise import MLPromise
 
 W = np.random.default_rng(5).standard_normal((64, 48)).astype(np.float32)  # large enough to be told by a digest
 X = np.random.default_rng(6).standard_normal((3, 64)).astype(np.float32)

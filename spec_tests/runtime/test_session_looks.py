@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.onnx_programs import add, product, program
 from spec_tests.support.runtime import assert_adds, built, lose, refused_while_pending
 from webnn_py import InvalidStateError, NotSupportedError
-from webnn_py.device.backend import TimesKernels
+from webnn_py.core.device.backend import TimesKernels
 from webnn_py.runtime import Environment, Tensor, blocking
 
 W = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -9,7 +9,7 @@ from spec_tests.support.cells import cells
 from spec_tests.support.onnx_programs import add
 from spec_tests.support.runtime import device_location
 from webnn_py import InvalidStateError, MLGraphBuilder
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 from webnn_py.runtime import Tensor, blocking
 
 FORMS = pytest.mark.parametrize("form", [Tensor, blocking.Tensor], ids=["await", "blocking"])

@@ -27,11 +27,11 @@ from webnn_py import (
     QuotaExceededError,
     UnknownError,
 )
-from webnn_py.device.backend import SavesCode
-from webnn_py.device.records.saved_code import SavedCode
-from webnn_py.graph import ContentKey
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.device.backend import SavesCode
+from webnn_py.core.device.records.saved_code import SavedCode
+from webnn_py.core.graph import ContentKey
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.saved_graphs import SavedGraphs
 
 backend = on_each(DEVICES)
@@ -109,7 +109,7 @@ async def test_a_loaded_graph_computes_the_same_to_the_bit(context, options, fol
     forbidden = failing(AssertionError("a graph that is loaded has been checked, and on WebGPU compiled, before"))
     monkeypatch.setattr(Operator, "infer", forbidden)
     if "gpu_device" in options:
-        monkeypatch.setattr("webnn_py.device.on_wgpu.lowering.GraphLowering.run", forbidden)
+        monkeypatch.setattr("webnn_py.devices.wgpu.lowering.GraphLowering.run", forbidden)
     for _ in range(2):
         async with webnn_py.open_ml() as other:
             context = await other.create_context(**options)

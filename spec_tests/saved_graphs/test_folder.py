@@ -11,8 +11,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.records.saved_code import SavedCode, UnusableFileError
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.device.records.saved_code import SavedCode, UnusableFileError
 from webnn_py.saved_graphs import folder as folders
 from webnn_py.saved_graphs import sealed
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
@@ -323,7 +323,7 @@ PROCESS = """
     from pathlib import Path
     from spec_tests.saved_graphs.test_folder import DEVICE, graph
     from webnn_py.saved_graphs.folder import GraphFolder
-    from webnn_py.device.records.saved_code import UnusableFileError
+    from webnn_py.core.device.records.saved_code import UnusableFileError
 
     folder, own = GraphFolder(Path(sys.argv[1]), 60_000), int(sys.argv[2])
     print("ready", flush=True)

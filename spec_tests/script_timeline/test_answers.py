@@ -3,7 +3,7 @@
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from webnn_py.timelines.script_timeline import ScriptTask
+from webnn_py.core.timelines.script_timeline import ScriptTask
 
 
 @pytest.fixture

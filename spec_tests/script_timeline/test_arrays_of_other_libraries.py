@@ -7,7 +7,7 @@ from spec_tests.support.cells import cells
 from spec_tests.support.host_data import WAYS_IN, extremes
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 CPU, CUDA = 1, 2
 

@@ -14,7 +14,7 @@ from webnn_py import (
     MLOperand,
     OperationError,
 )
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 
 @pytest.mark.parametrize("context", [None, "context", 1, object()], ids=["None", "a string", "a number", "an object"])

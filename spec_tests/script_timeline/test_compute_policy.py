@@ -8,7 +8,7 @@ import webnn_py
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder, NotSupportedError
-from webnn_py.device import registry
+from webnn_py.core.device import registry
 from webnn_py.extensions.compute_policy import POLICIES, effective
 
 

@@ -15,9 +15,9 @@ import pytest
 from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
 from spec_tests.support.scene import ONES, set_scene
 from webnn_py import MLGraphBuilder, MLOperand, MLPromise
-from webnn_py.descriptors import MAX_ITEMS
-from webnn_py.operators.registry import OPERATORS
-from webnn_py.operators.rules import Refused
+from webnn_py.core.descriptors import MAX_ITEMS
+from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.core.operators.rules import Refused
 
 COUNT = 2000
 READINGS = 12

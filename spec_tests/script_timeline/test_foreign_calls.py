@@ -16,7 +16,7 @@ from spec_tests.support.own_statistics import own_statistics
 from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, open_ml, profiling
 from webnn_py.checking import check_finite
-from webnn_py.distribution import page
+from webnn_py.core.distribution import page
 from webnn_py.saved_graphs import SavedGraphs
 
 

@@ -24,7 +24,7 @@ from webnn_py import (
     UnknownError,
     open_ml,
 )
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 LONGEST_MESSAGE = 2000
 

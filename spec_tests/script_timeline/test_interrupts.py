@@ -99,7 +99,7 @@ def test_an_interrupt_while_the_device_takes_a_step_ends_the_program(options, st
 
 @pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 def test_an_interrupt_within_a_callback_of_the_gpu_loses_no_answer(options, monkeypatch):
-    from webnn_py.device.on_wgpu.runtime import native  # noqa: PLC0415 - imports wgpu
+    from webnn_py.devices.wgpu.runtime import native  # noqa: PLC0415 - imports wgpu
 
     def prepare(_context):
         monkeypatch.setattr(native, "_settle", interrupting(native._settle))
@@ -129,7 +129,7 @@ def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_n
         "webnn_py.saved_graphs.saved_graphs.load_code",
         "webnn_py.saved_graphs.folder.GraphFolder.save",
         "webnn_py.saved_graphs.folder.GraphFolder.load",
-        "webnn_py.script.graph.MLGraph._fill",
+        "webnn_py.core.api.graph.MLGraph._fill",
     ],
 )
 def test_an_interrupt_while_a_graph_is_saved_or_loaded_leaves_nothing(options, tmp_path, monkeypatch, place):

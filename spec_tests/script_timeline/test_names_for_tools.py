@@ -7,8 +7,8 @@ import trio
 from spec_tests.support.buffers import zeroed
 from spec_tests.support.scene import F32
 from webnn_py import MLGraphBuilder, MLOperand, UnknownError, open_ml
-from webnn_py.graph import Constant, Input, Output
-from webnn_py.operators import arithmetic
+from webnn_py.core.graph import Constant, Input, Output
+from webnn_py.core.operators import arithmetic
 
 
 async def test_a_context_says_why_it_is_lost(context):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 INF, NAN = math.inf, math.nan
 

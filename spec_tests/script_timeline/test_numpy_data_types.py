@@ -5,7 +5,7 @@ import pytest
 
 from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 WAYS = {
     "a dtype": np.dtype,

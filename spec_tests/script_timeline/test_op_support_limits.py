@@ -6,8 +6,8 @@ import pytest
 
 from spec_tests.support.abilities import data_types, longest_operand
 from spec_tests.support.cells import cells
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.core.operators.registry import OPERATORS
 
 
 @pytest.fixture

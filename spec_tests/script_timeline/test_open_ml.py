@@ -310,7 +310,7 @@ async def test_the_backend_names_the_device_that_the_context_runs_on(context, ba
 
 
 async def test_without_an_adapter_and_an_engine_contexts_run_on_numpy(ml, no_adapters, monkeypatch):
-    monkeypatch.setattr("webnn_py.device.on_onnxruntime.device_record.NEEDED", ("webnn_py_no_such_package",))
+    monkeypatch.setattr("webnn_py.devices.onnxruntime.device_record.NEEDED", ("webnn_py_no_such_package",))
     for options in ({}, {"accelerated": False}):
         assert (await ml.create_context(**options)).backend.name == "numpy"
 

@@ -8,7 +8,7 @@ from spec_tests.support.computing import run_graph
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.scene import F32, ONES
 from webnn_py import InvalidStateError, NotFoundError, UnknownError
-from webnn_py.in_flight import done
+from webnn_py.core.in_flight import done
 
 
 def fail():

@@ -11,7 +11,7 @@ import pytest
 import webnn_py
 from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 EVERY_OPERATOR = cells("name", OPERATORS)
 

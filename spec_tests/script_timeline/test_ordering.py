@@ -9,7 +9,7 @@ from spec_tests.support.drawing import (
     run,
 )
 from webnn_py import MLGraphBuilder
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 
 async def test_two_dispatches_to_one_output_are_read_in_call_order(context):

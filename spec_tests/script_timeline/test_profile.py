@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError, open_ml, profiling
-from webnn_py.device.backend import KernelNode, KernelTiming
-from webnn_py.device.device import Device
+from webnn_py.core.device.backend import KernelNode, KernelTiming
+from webnn_py.core.device.device import Device
 from webnn_py.profiling import measuring
 from webnn_py.profiling.measuring import DeviceRates, MeasuredRun, Measurement
 from webnn_py.profiling.report import GraphProfile

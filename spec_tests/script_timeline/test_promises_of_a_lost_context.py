@@ -13,7 +13,7 @@ from spec_tests.support.scene import F32, ONES
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, open_ml, profiling, tracing
 from webnn_py.checking import check_finite
-from webnn_py.device.backend import Lends, TimesKernels
+from webnn_py.core.device.backend import Lends, TimesKernels
 from webnn_py.saved_graphs import SavedGraphs
 
 FEEDS = {"x": ONES}

@@ -13,7 +13,7 @@ from spec_tests.support.buffers import filled
 from spec_tests.support.cells import cells
 from spec_tests.support.host_data import ARRAY_CODES, CTYPES, extremes
 from webnn_py import DestroyedBufferError, open_ml
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 F32 = np.array([1, 2, 3, 4], np.float32)
 

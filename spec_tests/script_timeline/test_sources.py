@@ -15,7 +15,7 @@ from spec_tests.support.cells import Cells, cells
 from spec_tests.support.host_data import FORMS, WAYS_IN, extremes, write
 from spec_tests.support.watched_device import quiet
 from webnn_py import open_ml
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 # --- accepted --------------------------------------------------------------------------------------------------------
 

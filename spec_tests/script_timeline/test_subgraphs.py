@@ -15,11 +15,11 @@ from spec_tests.support.grouped_attention import Sizes, attention, define
 from spec_tests.support.sampled_engine import owner
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
 from webnn_py.checking import check_finite
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.decompositions.table import DECOMPOSITIONS
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.operators.examples import examples_of
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.extensions.subgraph import MOST_OPERATORS, MLSubgraph, build_subgraph, subgraph, uses_of
-from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.operators.examples import examples_of
-from webnn_py.operators.registry import OPERATORS
 from webnn_py.pictures import picture
 from webnn_py.saved_graphs import SavedGraphs
 

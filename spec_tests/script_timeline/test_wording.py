@@ -9,8 +9,8 @@ from spec_tests.support.cells import cells
 from spec_tests.support.hostile import VALUES
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder, UnknownError
-from webnn_py.message_text import in_brackets, listed, shown
-from webnn_py.script import buffer_source
+from webnn_py.core.api import buffer_source
+from webnn_py.core.message_text import in_brackets, listed, shown
 
 LONGEST = 1000
 

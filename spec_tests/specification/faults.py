@@ -121,7 +121,7 @@ def tests_of(place, steps_of_place):
             "spec_tests/wpt_proposed/test_proposed.py::test_every_sub_test_passes_in_the_mode_of_the_text"
             f"[webnn/{file}]"
         )
-    return [*named[:8], *(() if place.path.startswith("operators/") else OF_STATES)]
+    return [*named[:8], *(() if place.path.startswith("core/operators/") else OF_STATES)]
 
 
 def outcome(place, tests):
@@ -155,7 +155,7 @@ def outcome(place, tests):
 def main(arguments):
     """Break all places, or those of the files that are named."""
     parser = argparse.ArgumentParser(prog="python -m spec_tests.specification.faults", description=__doc__)
-    parser.add_argument("paths", nargs="*", help="relative to the package, for example script/builder.py")
+    parser.add_argument("paths", nargs="*", help="relative to the package, for example core/api/builder.py")
     options = parser.parse_args(arguments)
     if not coverage.measured():
         parser.error("nothing is measured; run python -m spec_tests.specification.measure first")

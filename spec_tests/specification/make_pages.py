@@ -7,8 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from spec_tests.specification import coverage, references, steps
-from webnn_py.operators.documentation import SPECIFICATION
-from webnn_py.operators.registry import CATEGORIES
+from webnn_py.core.operators.documentation import SPECIFICATION
+from webnn_py.core.operators.registry import CATEGORIES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "steps"
 
@@ -98,7 +98,7 @@ italics.
 In the code a step is found by a comment, for example `# spec: MLContext.dispatch 3-4`, of the statement below it: a
 search for the algorithm's name finds its steps (`MLGraphBuilder.` is left out). A comment also covers the steps
 below its own. `# spec: * operand` is a step that all operators have. The shape rule of an operator's algorithm is the
-body of its declaration in `webnn_py/operators`.
+body of its declaration in `webnn_py/core/operators`.
 
 Steps are numbered as when they were first recorded; a step that came later has a letter. The text itself is W3C's:
 each table has the first words only.

@@ -18,7 +18,7 @@ import attrs
 import webnn_py
 from spec_tests.specification import steps
 from spec_tests.specification.forms import FORMS
-from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
+from webnn_py.core.operators.registry import BY_SPEC_NAME, OPERATORS
 
 PACKAGE = Path(webnn_py.__file__).parent
 _COMMENT = re.compile(r"^\s*# spec: (.+)$")

@@ -14,7 +14,7 @@ from spec_tests.specification import steps
 from spec_tests.specification.references import resolved
 from spec_tests.support.buffers import filled
 from webnn_py import InvalidStateError, MLGraphBuilder
-from webnn_py.operators.limits import MAX_RANK
+from webnn_py.core.operators.limits import MAX_RANK
 
 
 def of(builder):

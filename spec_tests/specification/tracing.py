@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from spec_tests.specification import references, steps
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 METHODS = {
     "ML.createContext(options)": "create_context",

@@ -1,7 +1,7 @@
 """The requirements that marked tests have of a context, checked against what its backend reports of the device."""
 
 from webnn_py import MLContext
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 MOST_BYTES = 2**31 - 1
 """No operand is longer, on any device."""

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 import wgpu
 
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.device.on_onnxruntime import device_record
-from webnn_py.device.on_wgpu import adapters
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.devices.onnxruntime import device_record
+from webnn_py.devices.wgpu import adapters
 
 SHADER = """
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -47,7 +47,7 @@ def missing_data_types(backend: str) -> tuple[str, ...]:
         return () if has_long else ("int64", "uint64")
     if backend != "onnxruntime" or device_record.DEFAULT_PROVIDER != WEBGPU_PROVIDER:
         return ()
-    from webnn_py.device.on_onnxruntime import engine, webgpu_adapter  # noqa: PLC0415 - an extra
+    from webnn_py.devices.onnxruntime import engine, webgpu_adapter  # noqa: PLC0415 - an extra
 
     there = webgpu_adapter.capabilities_on(engine.EngineOptions(provider=engine.find(WEBGPU_PROVIDER))).data_types
     return tuple(name for name in DATA_TYPES if name not in there)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from webnn_py.device import registry
-from webnn_py.errors import NotSupportedError
+from webnn_py.core.device import registry
+from webnn_py.core.errors import NotSupportedError
 
 
 def is_here(record: registry.DeviceRecord) -> bool:

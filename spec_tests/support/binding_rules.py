@@ -6,7 +6,7 @@ multiples of 256 bytes.
 
 from itertools import combinations
 
-from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
+from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
 
 
 def check_bindings(patch):

@@ -8,12 +8,12 @@ import re
 
 import attrs
 
-from webnn_py.device.on_wgpu import backend
-from webnn_py.device.on_wgpu.passes.arena import BufferRange
-from webnn_py.device.on_wgpu.runtime import pipelines
-from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
-from webnn_py.device.on_wgpu.runtime.memory import STORAGE
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.devices.wgpu import backend
+from webnn_py.devices.wgpu.passes.arena import BufferRange
+from webnn_py.devices.wgpu.runtime import pipelines
+from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
+from webnn_py.devices.wgpu.runtime.memory import STORAGE
+from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 
 OPTION = "--check-indices"
 

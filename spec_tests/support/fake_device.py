@@ -1,7 +1,7 @@
 """A device for tests: numpy's results, with every step logged, and made to fail, wait or be lost on demand."""
 
 from spec_tests.support.watched_device import StepsOnDemand
-from webnn_py.device.on_numpy.backend import NumpyBackend
+from webnn_py.devices.numpy.backend import NumpyBackend
 
 
 class FakeDevice(StepsOnDemand, NumpyBackend):

@@ -19,7 +19,7 @@ import trio
 
 from spec_tests.support.drawing import build_add_one
 from webnn_py import open_ml
-from webnn_py.device import registry
+from webnn_py.core.device import registry
 
 SIZES = (2, 1000, 600_000)
 """Elements of the buffers: the last are copied in a worker thread."""

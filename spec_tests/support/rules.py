@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Input
-from webnn_py.rewriting.rule import RuleBuilder, RuleWalk
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Input
+from webnn_py.devices.rewriting.rule import RuleBuilder, RuleWalk
 
 
 class DrawingBuilder(RuleBuilder):

@@ -1,7 +1,7 @@
 """Of the tests that run on every device, a run has a share on onnxruntime."""
 
 from spec_tests.support.depth import amount, deselect, has_cells, share_of_items
-from webnn_py.device.on_onnxruntime import device_record
+from webnn_py.devices.onnxruntime import device_record
 
 ENGINE = "onnxruntime"
 CPU = "CPUExecutionProvider"

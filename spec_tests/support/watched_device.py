@@ -113,7 +113,7 @@ class WatchedDevice(StepsOnDemand):
 
 def destroy_and_log(backend: object) -> None:
     """Fail as a driver does: the device is lost, and wgpu-py logs it, since it has nobody else to tell."""
-    from webnn_py.device.on_wgpu.runtime.device_loss import LOG  # noqa: PLC0415 - imports wgpu
+    from webnn_py.devices.wgpu.runtime.device_loss import LOG  # noqa: PLC0415 - imports wgpu
 
     backend.device.destroy()
     LOG.error("The WGPU device was lost (Unknown):\na test has destroyed it")

@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.testing.device_cases import operator_cases
 from webnn_py.testing.device_cases.drawing import DRAWERS
 

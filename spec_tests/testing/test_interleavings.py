@@ -11,7 +11,7 @@ from spec_tests.support.buffers import zeroed
 from spec_tests.testing.actions import ONES, create, destroy, destroy_context, one_buffer, read, write
 from spec_tests.testing.test_same_states import each_by_itself, summary
 from webnn_py import InvalidStateError, MLPromise, UnknownError
-from webnn_py.device.device import Device
+from webnn_py.core.device.device import Device
 from webnn_py.testing import Ended, Outcome, TooManyOrdersError, Violation, interleavings, replay
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
-from webnn_py.device.on_numpy import backend
+from webnn_py.devices.numpy import backend
 from webnn_py.tracing import Trace
 
 INTERRUPTED = 130

@@ -6,7 +6,7 @@ import pytest
 
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import tracing
-from webnn_py.device.backend import KernelTiming
+from webnn_py.core.device.backend import KernelTiming
 
 
 @pytest.mark.parametrize("clock", ["gpu", "host"])

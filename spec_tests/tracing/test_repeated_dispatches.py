@@ -8,7 +8,7 @@ import pytest
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_one
 from webnn_py import tracing
-from webnn_py.unreported_errors import is_users
+from webnn_py.core.unreported_errors import is_users
 
 
 @pytest.fixture

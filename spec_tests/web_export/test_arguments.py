@@ -9,7 +9,7 @@ import trio
 import webnn_py
 from spec_tests.support.saved_js import Player, differences, save_and_compute
 from webnn_py import MLGraphBuilder
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 
 RANDOM = np.random.default_rng(7)
 

@@ -4,7 +4,7 @@ import trio
 
 from spec_tests.operators.cases import decode, load_all
 from spec_tests.support.saved_js import Player, differences, save_and_compute
-from webnn_py.operators.registry import CATEGORIES, OPERATORS
+from webnn_py.core.operators.registry import CATEGORIES, OPERATORS
 
 
 def chosen_cases():

@@ -9,7 +9,7 @@ import pytest
 import webnn_py
 from spec_tests.web_export.test_operators import chosen_cases, drawing_of
 from webnn_py import MLGraphBuilder, WebnnFileError, load_webnn, save_webnn
-from webnn_py.operators.registry import CATEGORIES
+from webnn_py.core.operators.registry import CATEGORIES
 
 GRAPH = """
 # A small classifier.

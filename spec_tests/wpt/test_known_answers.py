@@ -5,10 +5,10 @@ import trio
 
 from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.scripts import run, statuses
-from webnn_py.device.on_numpy.backend import NumpyBackend
+from webnn_py.core.api import context as script_context
+from webnn_py.core.operators import activation
+from webnn_py.devices.numpy.backend import NumpyBackend
 from webnn_py.javascript.expectations import judge
-from webnn_py.operators import activation
-from webnn_py.script import context as script_context
 
 
 def unexpected(result):
@@ -53,7 +53,7 @@ async def test_a_device_that_never_answers_is_a_time_out_after_the_limit(monkeyp
     device = FakeDevice()
     answer = trio.Event()
     device.waiting["compile"] = answer
-    monkeypatch.setattr("webnn_py.device.on_numpy.backend.NumpyBackend", lambda **_options: device)
+    monkeypatch.setattr("webnn_py.devices.numpy.backend.NumpyBackend", lambda **_options: device)
     lose = script_context.MLContext._lose
 
     def lose_and_answer(self, message):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from spec_tests.support.scripts import FILES, run_file, settings, statuses
-from webnn_py.descriptors import DATA_TYPES
+from webnn_py.core.descriptors import DATA_TYPES
 from webnn_py.javascript import checkout, commands
 from webnn_py.javascript.compatibility import NONE, WPT_2026
 from webnn_py.javascript.wpt_run import REQUIRED_FILE, required_json

@@ -10,7 +10,7 @@ from spec_tests.wpt.exceptions import assert_known, expected_failures, judge_all
 from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import BY_SPEC_NAME, Vector, call, read_validation
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.operators.declaration import python_name_of
+from webnn_py.core.operators.declaration import python_name_of
 
 LISTED = expected_failures("validation")
 CASES = 641

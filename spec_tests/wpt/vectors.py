@@ -17,8 +17,8 @@ import attrs
 import numpy as np
 
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.operators.declaration import python_name_of
-from webnn_py.operators.registry import BY_SPEC_NAME
+from webnn_py.core.operators.declaration import python_name_of
+from webnn_py.core.operators.registry import BY_SPEC_NAME
 
 RENAMES = {
     ("averagePool2d", "roundingType"): ("outputShapeRounding", "renamed since the snapshot"),

@@ -10,12 +10,12 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.device import Device
-from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.in_flight import done
-from webnn_py.message_text import in_brackets, visible
-from webnn_py.operators.declaration import of_operands
+from webnn_py.core.device.backend import HostArray, Storage
+from webnn_py.core.device.device import Device
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
+from webnn_py.core.in_flight import done
+from webnn_py.core.message_text import in_brackets, visible
+from webnn_py.core.operators.declaration import of_operands
 from webnn_py.profiling.temporary import compiled, storages
 
 MOST_NODES: Final = 64

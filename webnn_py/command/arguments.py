@@ -5,10 +5,10 @@ import math
 from pathlib import Path
 from typing import NoReturn
 
-from webnn_py.device import registry
+from webnn_py.core.device import registry
+from webnn_py.core.message_text import visible
 from webnn_py.extensions.browser_limits import NAMES as BROWSERS
 from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
-from webnn_py.message_text import visible
 
 INPUT_HELP = (
     "data for an input: a file (.npy, .npz, a sound or a picture), random, random:LOW,HIGH, zeros, ones, or a number; "

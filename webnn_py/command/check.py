@@ -8,7 +8,7 @@ from typing import Any
 
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.printing import print_lines
-from webnn_py.script import ml as api
+from webnn_py.core.api import ml as api
 from webnn_py.tracing import checks as tracing
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import CommandFailedError, needed
-from webnn_py.message_text import kind
+from webnn_py.core.message_text import kind
 
 if TYPE_CHECKING:
     from onnx import ModelProto

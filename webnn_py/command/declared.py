@@ -14,8 +14,8 @@ import numpy as np
 
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.loading import opened
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.message_text import shown
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.core.message_text import shown
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile

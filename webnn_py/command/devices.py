@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.device import registry
-from webnn_py.message_text import table
+from webnn_py.core.device import registry
+from webnn_py.core.message_text import table
 
 
 def devices(options: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ from webnn_py.command.declared import (
 )
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.layout import in_bytes
-from webnn_py.message_text import shown
+from webnn_py.core.message_text import shown
 
 RANDOM: Final = "random"
 FILLED: Final[Mapping[str, int]] = {"zeros": 0, "ones": 1}

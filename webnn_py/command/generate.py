@@ -20,9 +20,9 @@ from webnn_py.command.layout import in_time
 from webnn_py.command.loading import unreadable
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
-from webnn_py.distribution import install_command
+from webnn_py.core.distribution import install_command
+from webnn_py.core.message_text import visible
 from webnn_py.javascript.words import say
-from webnn_py.message_text import visible
 from webnn_py.runtime import Environment
 
 if TYPE_CHECKING:

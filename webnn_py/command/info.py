@@ -20,15 +20,15 @@ from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.command.written_files import check_ending, written_whole
+from webnn_py.core.api.builder import MLGraphBuilder, drawing_of
+from webnn_py.core.api.ml import open_ml
+from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.core.message_text import counted, shortened, shown, table, visible
+from webnn_py.devices.rewriting.report import PassReport, describe
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport
-from webnn_py.graph_rewriting import spelled_out
-from webnn_py.message_text import counted, shortened, shown, table, visible
 from webnn_py.pictures import GraphPicture
-from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
-from webnn_py.script.builder import MLGraphBuilder, drawing_of
-from webnn_py.script.ml import open_ml
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel

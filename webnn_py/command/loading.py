@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
-from webnn_py.message_text import words_of
+from webnn_py.core.message_text import words_of
 from webnn_py.regular_files import open_regular
 
 if TYPE_CHECKING:

@@ -8,19 +8,19 @@ from itertools import count
 from typing import Any, Final
 
 from webnn_py.command.failures import needed
-from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.device import registry
-from webnn_py.device.backend import Capabilities
-from webnn_py.device.compiling.expansion import missing_primitives
+from webnn_py.core.decompositions.table import DECOMPOSITIONS
+from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.core.device import registry
+from webnn_py.core.device.backend import Capabilities
+from webnn_py.core.device.compiling.expansion import missing_primitives
+from webnn_py.core.graph import Graph, Input
+from webnn_py.core.graph_rewriting import RewriteBuilder
+from webnn_py.core.operators.declaration import Operator, Parameter, spec_name_of
+from webnn_py.core.operators.documentation import documentation
+from webnn_py.core.operators.limits import MAX_RANK, RankRange
+from webnn_py.core.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
 from webnn_py.extensions.browser_limits import NAMES, BrowserProfile, find
-from webnn_py.graph import Graph, Input
-from webnn_py.graph_rewriting import RewriteBuilder
 from webnn_py.javascript import descriptions
-from webnn_py.operators.declaration import Operator, Parameter, spec_name_of
-from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.operators.documentation import documentation
-from webnn_py.operators.limits import MAX_RANK, RankRange
-from webnn_py.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
 from webnn_py.testing.device_cases.files import Case, load
 
 Record = dict[str, Any]

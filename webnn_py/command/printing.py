@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
+from webnn_py.core.message_text import visible
 from webnn_py.javascript.words import say
-from webnn_py.message_text import visible
 
 
 def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from webnn_py.message_text import visible
+from webnn_py.core.message_text import visible
 
 Advance = Callable[[int, int], None]
 """Takes the number of steps that are done, and of all."""

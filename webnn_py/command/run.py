@@ -36,12 +36,12 @@ from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_ending, written_whole
-from webnn_py.device.backend import TimesKernels
-from webnn_py.message_text import shown, table
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.ml import open_ml
+from webnn_py.core.device.backend import TimesKernels
+from webnn_py.core.message_text import shown, table
 from webnn_py.profiling import profile as profile_of
 from webnn_py.runtime import Environment
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.ml import open_ml
 from webnn_py.tracing.trace_file import traced_to
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import trio
 from webnn_py.command.declared import Array, AskedInputs, OpenSize, as_options
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.progress import bar
-from webnn_py.errors import leaves
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.ml import open_ml
+from webnn_py.core.errors import leaves
 from webnn_py.runtime import Environment
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.ml import open_ml
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.loading import opened
-from webnn_py.distribution import install_command
+from webnn_py.core.distribution import install_command
 
 SUFFIXES: Final = frozenset({".flac", ".ogg", ".wav"})
 

@@ -5,7 +5,7 @@ import argparse
 from webnn_py.command import operator_table
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.message_text import nearest, shown, table
+from webnn_py.core.message_text import nearest, shown, table
 
 
 def spec(options: argparse.Namespace) -> int:

@@ -18,8 +18,8 @@ from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import advice
 from webnn_py.command.progress import bar
 from webnn_py.command.size_search import search
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.ml import open_ml
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.ml import open_ml
 from webnn_py.web_export import save_js
 from webnn_py.web_export.folder import FILES
 

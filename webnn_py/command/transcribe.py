@@ -9,7 +9,7 @@ import trio
 from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.generate import loaded
 from webnn_py.command.sounds import Sound, decoded
-from webnn_py.distribution import install_command
+from webnn_py.core.distribution import install_command
 
 
 def transcribe(options: argparse.Namespace) -> int:

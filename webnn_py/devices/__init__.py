@@ -6,8 +6,8 @@
 * ``worker_thread``, ``host_processor``: for devices that run on the processor.
 """
 
-from webnn_py.device.registry import add_device
+from webnn_py.core.device.registry import add_device
 
-add_device("numpy", "webnn_py.device.on_numpy.device_record:RECORD")
-add_device("wgpu", "webnn_py.device.on_wgpu.device_record:RECORD")
-add_device("onnxruntime", "webnn_py.device.on_onnxruntime.device_record:RECORD")
+add_device("numpy", "webnn_py.devices.numpy.device_record:RECORD")
+add_device("wgpu", "webnn_py.devices.wgpu.device_record:RECORD")
+add_device("onnxruntime", "webnn_py.devices.onnxruntime.device_record:RECORD")

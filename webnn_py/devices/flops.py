@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Final
 
-from webnn_py.graph import Node
-from webnn_py.operators.recurrent import PEEPHOLE_GATES
+from webnn_py.core.graph import Node
+from webnn_py.core.operators.recurrent import PEEPHOLE_GATES
 
 Count = Callable[[Node], int]
 

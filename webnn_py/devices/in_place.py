@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webnn_py.core.graph import Graph, Input
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.indexing import scatter_nd
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
-from webnn_py.graph import Graph, Input
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.indexing import scatter_nd
 
 UPDATED: Final[Mapping[Operator[..., Any], Mapping[int, str]]] = {
     GROUP_QUERY_ATTENTION: {1: "past_key", 2: "past_value"},

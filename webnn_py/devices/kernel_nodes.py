@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webnn_py.device.backend import KernelNode
+from webnn_py.core.device.backend import KernelNode
+from webnn_py.core.graph import Node
 from webnn_py.devices.flops import flops
-from webnn_py.graph import Node
 
 
 def remembered(nodes: Iterable[Node]) -> tuple[KernelNode, ...]:

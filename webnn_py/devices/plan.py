@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.descriptors import FOUR_BITS
-from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.core.descriptors import FOUR_BITS
+from webnn_py.core.graph import Constant, Graph, Node, Output, Value
 
 ALIGNMENT = 64
 """Intermediates start at multiples of this many bytes: a cache line, and at least the alignment of SIMD loads."""

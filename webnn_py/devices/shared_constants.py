@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from webnn_py.device.backend import Memory
-from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.core.device.backend import Memory
+from webnn_py.core.graph import Constant, Graph, Node, Value
 
 Identity = bytes
 """A digest."""

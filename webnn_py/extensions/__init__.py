@@ -1,4 +1,4 @@
-"""Extensions: proposals and browsers' limits, each of which attaches by ``webnn_py.extension.Extension`` alone.
+"""Extensions: proposals and browsers' limits, each of which attaches by ``webnn_py.core.extension.Extension`` alone.
 
 ::
 
@@ -10,7 +10,7 @@
 ``open_ml(experimental={"subgraph"})`` and the like stand for the first three.
 """
 
-from webnn_py.extension import SHORT_FORMS, Extension
+from webnn_py.core.extension import SHORT_FORMS, Extension
 
 
 def _compute_policy() -> Extension:

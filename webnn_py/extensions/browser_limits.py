@@ -12,16 +12,16 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from webnn_py.descriptors import DATA_TYPES, MLBufferDescriptor, MLOperandDataType, MLOperandDescriptor
-from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
-from webnn_py.extension import Extension, LeafT
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.descriptors import DATA_TYPES, MLBufferDescriptor, MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.errors import InvalidStateError, NotSupportedError, UnknownError
+from webnn_py.core.extension import Extension, LeafT
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
+from webnn_py.core.message_text import in_brackets, nearest, plain, shown
+from webnn_py.core.operators.declaration import python_name_of
+from webnn_py.core.operators.limits import RankRange
+from webnn_py.core.operators.registry import BY_SPEC_NAME
 from webnn_py.extensions.browser_rules import BrowserRule, ErrorName, When, rules_of
-from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.message_text import in_brackets, nearest, plain, shown
-from webnn_py.operators.declaration import python_name_of
-from webnn_py.operators.limits import RankRange
-from webnn_py.operators.registry import BY_SPEC_NAME
-from webnn_py.script.builder import MLGraphBuilder
 
 NAMES: Final = ("chromium-153-litert",)
 """The names of the profiles."""

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from webnn_py.graph import Constant, Node
+from webnn_py.core.graph import Constant, Node
 
 ErrorName = Literal["TypeError", "NotSupportedError", "InvalidStateError", "UnknownError"]
 When = Literal["call", "build"]

@@ -6,12 +6,12 @@ See docs/proposals/compute_policy.md. ``open_ml(experimental={"compute-policy"})
 from collections.abc import Mapping
 from typing import Any, Final, Literal, cast, get_args
 
-from webnn_py.descriptors import converted
-from webnn_py.extension import Extension
-from webnn_py.operators.idl import enumeration
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.records import MLPowerPreference
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.records import MLPowerPreference
+from webnn_py.core.descriptors import converted
+from webnn_py.core.extension import Extension
+from webnn_py.core.operators.idl import enumeration
 
 MLComputePolicy = Literal["default", "high-performance", "low-power", "fallback"]
 """The policies of the proposal "compute-policy": of a context as it is asked for, and of a graph as it runs."""

@@ -18,20 +18,20 @@ from weakref import WeakKeyDictionary
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimensions
-from webnn_py.device.backend import Capabilities
-from webnn_py.device.device import GraphHandle
-from webnn_py.errors import NotSupportedError, UnknownError
-from webnn_py.extension import Compile, Extension, LeafT, Variant, compile_step
-from webnn_py.graph import Constant, ContentKey, Graph, Input, Node, Output, Value
-from webnn_py.graph_rewriting import RewriteBuilder
-from webnn_py.in_flight import done
-from webnn_py.message_text import device_text, in_brackets, listed, shown
-from webnn_py.operators.declaration import Operator, of_operands
-from webnn_py.operators.rules import Refused
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.graph import MLGraph
-from webnn_py.timelines.promise import MLPromise
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimensions
+from webnn_py.core.device.backend import Capabilities
+from webnn_py.core.device.device import GraphHandle
+from webnn_py.core.errors import NotSupportedError, UnknownError
+from webnn_py.core.extension import Compile, Extension, LeafT, Variant, compile_step
+from webnn_py.core.graph import Constant, ContentKey, Graph, Input, Node, Output, Value
+from webnn_py.core.graph_rewriting import RewriteBuilder
+from webnn_py.core.in_flight import done
+from webnn_py.core.message_text import device_text, in_brackets, listed, shown
+from webnn_py.core.operators.declaration import Operator, of_operands
+from webnn_py.core.operators.rules import Refused
+from webnn_py.core.timelines.promise import MLPromise
 
 NAMING: Final = {"beginning_padding", "ending_padding", "new_shape", "output_sizes", "repetitions"} | {
     *("sizes", "splits", "starts", "steps")

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.message_text import listed, shown
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
-from webnn_py.message_text import listed, shown
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
-from webnn_py.operators.rules import Refused, refuse
 
 Descriptors = Mapping[str, MLOperandDescriptor]
 Operands = Mapping[str, MLOperand]

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.descriptors import MLBufferDescriptor
-from webnn_py.extension import Extension, LeafT
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.descriptors import MLBufferDescriptor
+from webnn_py.core.extension import Extension, LeafT
+from webnn_py.core.graph import Graph, Input, Node
+from webnn_py.core.message_text import shortened, table
 from webnn_py.extensions.browser_limits import BrowserLimits, BrowserProfile, Refusal, kind_of
-from webnn_py.graph import Graph, Input, Node
-from webnn_py.message_text import shortened, table
-from webnn_py.script.builder import MLGraphBuilder
 
 MOST_LABELS: Final = 3
 """The most labels that are listed for one reason; JSON has all."""

@@ -14,19 +14,19 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor, converted
-from webnn_py.extension import Compile, Extension
+from webnn_py.core.api.argument_checks import named
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.refused_calls import report_refusal
+from webnn_py.core.descriptors import MLOperandDescriptor, converted
+from webnn_py.core.extension import Compile, Extension
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
+from webnn_py.core.handle import Handle
+from webnn_py.core.message_text import counted, in_brackets, listed, plain, shown
+from webnn_py.core.operators.idl import usv_string
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.composites.subgraph_call import SUBGRAPH_CALL
 from webnn_py.extensions.subgraph_calls import SubgraphUse, compile_called
-from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.handle import Handle
-from webnn_py.message_text import counted, in_brackets, listed, plain, shown
-from webnn_py.operators.idl import usv_string
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.subgraphs import SUBGRAPH_CALL
-from webnn_py.script.argument_checks import named
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.refused_calls import report_refusal
 
 MOST_OPERATORS: Final = 2**18
 """The most operators that the calls of one builder, and the calls in their bodies, may add up to."""

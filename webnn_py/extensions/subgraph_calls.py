@@ -14,21 +14,21 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import Capabilities, OnProgress
-from webnn_py.device.compiling.expansion import limits_in
-from webnn_py.device.device import Device, GraphHandle
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.device.backend import Capabilities, OnProgress
+from webnn_py.core.device.compiling.expansion import limits_in
+from webnn_py.core.device.device import Device, GraphHandle
+from webnn_py.core.extension import Compile
+from webnn_py.core.graph import ContentKey, Graph, Node, Value
+from webnn_py.core.graph_rewriting import RewriteBuilder, drawn_out, rewrite, spelled_out
+from webnn_py.core.in_flight import done
+from webnn_py.core.message_text import shown
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.declaration import Arguments, Operator, of_operands
+from webnn_py.core.operators.rules import Refused
+from webnn_py.devices.composites.subgraph_call import SUBGRAPH_CALL
 from webnn_py.devices.shared_constants import Identity, digest
-from webnn_py.extension import Compile
 from webnn_py.extensions.named_subgraphs import NamedOperator, named_operator
-from webnn_py.graph import ContentKey, Graph, Node, Value
-from webnn_py.graph_rewriting import RewriteBuilder, drawn_out, rewrite, spelled_out
-from webnn_py.in_flight import done
-from webnn_py.message_text import shown
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.declaration import Arguments, Operator, of_operands
-from webnn_py.operators.rules import Refused
-from webnn_py.operators.subgraphs import SUBGRAPH_CALL
 
 
 @attrs.frozen
@@ -67,7 +67,7 @@ def compile_called(  # noqa: PLR0913, PLR0917 - a step's, and what it needs beyo
         uses: a list to which the calls are added; those within bodies follow.
         graph: the graph.
         handle: what takes the compiled graph.
-        progress: as for :meth:`Device.compile`.
+        progress: as for ``Device.compile()``.
 
     Raises:
         NotComputableError: the graph has a node that no device computes.

@@ -7,14 +7,14 @@ writes messages of its own to the host gets no further than :meth:`AllowedCalls.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.ml import ML
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.extensions.subgraph import MLSubgraph
 from webnn_py.javascript.values import BufferSource, MessageError
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.ml import ML
 
 Check = Callable[[Any], bool]
 """Returns whether an argument, as it is decoded, has a type."""

@@ -12,23 +12,23 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
-from webnn_py.device.bookkeeping.exported_memory import Arrival
-from webnn_py.errors import NotSupportedError
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.ml import ML
+from webnn_py.core.api.webgpu_interop import begin_copy, create_exported_elsewhere, deliver, end_copy
+from webnn_py.core.descriptors import FOUR_BITS, MLOperandDataType
+from webnn_py.core.device.bookkeeping.exported_memory import Arrival
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.core.operators.declaration import Operator, spec_name_of
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.registry import BY_SPEC_NAME, OPERATORS
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.extensions.subgraph import build_subgraph, subgraph
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BufferSource
-from webnn_py.operators.declaration import Operator, spec_name_of
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.ml import ML
-from webnn_py.script.webgpu_interop import begin_copy, create_exported_elsewhere, deliver, end_copy
-from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source, called_from
 
 _TOP_LIMITS = {

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 from typing import Final
 
-from webnn_py.device import registry
+from webnn_py.core.api.experiments import known
+from webnn_py.core.device import registry
 from webnn_py.extensions.browser_limits import NAMES as BROWSERS
-from webnn_py.script.experiments import known
 from webnn_py.tracing.trace_file import check_trace_file
 
 BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWSERS)}"

@@ -13,7 +13,8 @@ from typing import Any
 import trio
 
 import webnn_py
-from webnn_py.errors import NotSupportedError, leaves
+from webnn_py.core.api.ml import open_ml
+from webnn_py.core.errors import NotSupportedError, leaves
 from webnn_py.extensions.browser_limits import NAMES, find
 from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker
@@ -26,7 +27,6 @@ from webnn_py.javascript.results import FileResult
 from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
 from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
-from webnn_py.script.ml import open_ml
 from webnn_py.tracing.checks import Check
 from webnn_py.tracing.trace_file import TraceFileError
 

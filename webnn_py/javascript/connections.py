@@ -22,12 +22,12 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.errors import NotSupportedError
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.errors import NotSupportedError
 from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.host import Host
-from webnn_py.script.context import MLContext
 
 FREE: Final = 8
 """The connections that are kept ready for new threads; a thread that finds none waits."""

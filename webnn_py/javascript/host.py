@@ -10,8 +10,16 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.errors import DestroyedBufferError, DOMException
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.records import MLContextLostInfo
+from webnn_py.core.api.webgpu_interop import usage_of_exports
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.errors import DestroyedBufferError, DOMException
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.extensions.compute_policy import effective
 from webnn_py.extensions.subgraph import MLSubgraph, uses_of
 from webnn_py.extensions.subgraph_calls import SubgraphUse
@@ -19,14 +27,6 @@ from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API, Converted
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.values import Message, MessageError, data_of, decode
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.records import MLContextLostInfo
-from webnn_py.script.webgpu_interop import usage_of_exports
-from webnn_py.timelines.promise import MLPromise
 from webnn_py.tracing.source import Source
 
 _NAMELESS = ("<anonymous>", "<eval>")

@@ -15,8 +15,10 @@ from typing import Any, Final
 import attrs
 import trio
 
-from webnn_py.distribution import install_command
-from webnn_py.errors import NotSupportedError
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.ml import open_ml
+from webnn_py.core.distribution import install_command
+from webnn_py.core.errors import NotSupportedError
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport, judges
 from webnn_py.javascript import descriptions
@@ -26,8 +28,6 @@ from webnn_py.javascript.compatibility import WPT_2026, Compatibility, compatibi
 from webnn_py.javascript.node_files import own_node, own_path, own_source
 from webnn_py.javascript.proposals import with_graph_cache, with_proposals
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.context import MLContext
-from webnn_py.script.ml import open_ml
 from webnn_py.tracing.checks import Check, checking
 from webnn_py.tracing.trace_file import traced_to
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from webnn_py.device.backend import HostArray
+from webnn_py.core.device.backend import HostArray
 
 _DTYPES: dict[str, Any] = {
     "ArrayBuffer": np.uint8,

@@ -13,14 +13,14 @@ from typing import Any, cast
 import attrs
 import trio
 
+from webnn_py.core.operators.declaration import spec_name_of
+from webnn_py.core.operators.limits import TensorLimits
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.javascript.checkout import ALIASES, TestFile
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.node_files import own_node, own_path, own_source
 from webnn_py.javascript.node_program import NodeProgram, environment_for, hosted
 from webnn_py.javascript.results import FileResult, HarnessStatus, SubTest
-from webnn_py.operators.declaration import spec_name_of
-from webnn_py.operators.limits import TensorLimits
-from webnn_py.operators.registry import OPERATORS
 
 HARNESS_SCRIPT = "resources/testharness.js"
 IDL_FILE = "interfaces/webnn.idl"

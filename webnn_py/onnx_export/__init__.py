@@ -6,7 +6,7 @@ From the top::
     model_export        model_of: a model to save, with names, initializers and functions
     node_passes         passes over the nodes of a model to run
     writing             writes one operator by its rule
-    rules               one rule for each WebNN operator, in the categories of ``webnn_py.operators``
+    rules               one rule for each WebNN operator, in the categories of ``webnn_py.core.operators``
     table               @rule, and rules() for operators that are written alike
     image_layouts       layouts of images
     missing_data_types  data types that onnxruntime lacks, computed in others

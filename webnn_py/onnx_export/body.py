@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.frozen import frozen
-from webnn_py.graph import Constant, Node, Value
-from webnn_py.graph_rewriting import RewriteBuilder
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.frozen import frozen
+from webnn_py.core.graph import Constant, Node, Value
+from webnn_py.core.graph_rewriting import RewriteBuilder
+from webnn_py.core.operators.declaration import of_operands
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.onnx_export.nodes import OnnxNode, Within, attributes_of
-from webnn_py.operators.declaration import of_operands
 
 Array = NDArray[Any]
 

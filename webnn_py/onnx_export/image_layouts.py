@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from webnn_py.core.operators.windows import InputLayout, image_axes
 from webnn_py.onnx_export.body import Body, OnnxTensor
-from webnn_py.operators.windows import InputLayout, image_axes
 
 
 def reordered(body: Body, x: OnnxTensor, permutation: Sequence[int]) -> OnnxTensor:

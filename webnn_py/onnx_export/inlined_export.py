@@ -10,17 +10,17 @@ import attrs
 import numpy as np
 from onnx import TensorProto
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Node, Value
+from webnn_py.core.operators.declaration import of_operands
+from webnn_py.devices.rewriting.passes import PassContext, PassManager
+from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.onnx_export.body import Array, Body, Float16Kernels, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.guards import number_of
 from webnn_py.onnx_export.model_export import constant_key, value_info, written_model
 from webnn_py.onnx_export.node_passes import WrittenNodes
 from webnn_py.onnx_export.nodes import OnnxNode, write_name, write_tensor
 from webnn_py.onnx_export.shape_inputs import shape_inputs
-from webnn_py.operators.declaration import of_operands
-from webnn_py.rewriting.passes import PassContext, PassManager
-from webnn_py.rewriting.report import PassReport
 from webnn_py.unique_names import Names
 
 LEAST_BESIDE: Final = 4096

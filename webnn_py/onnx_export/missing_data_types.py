@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor
 
 WIDER: Final = {

@@ -8,8 +8,8 @@ from typing import Final, final
 import numpy as np
 from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper, numpy_helper
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import (
     Array,
     Body,

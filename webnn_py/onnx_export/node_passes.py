@@ -8,9 +8,9 @@ from typing import Any, Final
 import attrs
 from numpy.typing import NDArray
 
+from webnn_py.devices.rewriting.passes import GraphPass, PassContext
+from webnn_py.devices.rewriting.report import AppliedRule
 from webnn_py.onnx_export.nodes import OnnxNode
-from webnn_py.rewriting.passes import GraphPass, PassContext
-from webnn_py.rewriting.report import AppliedRule
 
 
 @attrs.frozen(eq=False)

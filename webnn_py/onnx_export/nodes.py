@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
-from webnn_py.frozen import frozen
-from webnn_py.message_text import in_brackets
+from webnn_py.core.frozen import frozen
+from webnn_py.core.message_text import in_brackets
 
 MICROSOFT: Final = "com.microsoft"
 """The domain of onnxruntime's own operators."""

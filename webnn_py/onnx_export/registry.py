@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from webnn_py.core.operators.registry import import_categories
 from webnn_py.onnx_export.table import TABLE, Rule
-from webnn_py.operators.registry import import_categories
 
 import_categories("webnn_py.onnx_export.rules")
 

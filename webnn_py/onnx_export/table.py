@@ -8,8 +8,8 @@ operator of ONNX that means the same, and is read back as this one. Anything els
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from webnn_py.core.operators.declaration import Operator
 from webnn_py.onnx_export.body import OnnxTensor
-from webnn_py.operators.declaration import Operator
 
 Written = OnnxTensor | list[OnnxTensor]
 Rule = Callable[..., Written]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webnn_py.core.graph import Node
 from webnn_py.devices.composites.fused import ONNX_NAMES
-from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor, Operands, Write
 from webnn_py.onnx_export.registry import RULES
 from webnn_py.onnx_export.table import Rule

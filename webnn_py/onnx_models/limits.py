@@ -7,7 +7,7 @@ from typing import Final, final
 
 import attrs
 
-from webnn_py.operators.rules import Refused
+from webnn_py.core.operators.rules import Refused
 
 SMALLEST_ALLOWANCE: Final = 256 << 20
 ALLOWANCE_PER_BYTE: Final = 16

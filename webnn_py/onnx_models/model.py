@@ -16,7 +16,9 @@ import numpy as np
 import trio
 from onnx import ModelProto, TypeProto, ValueInfoProto
 
-from webnn_py.message_text import visible
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.message_text import visible
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.conversion.model_conversion import ModelConversion, Replacing
 from webnn_py.onnx_models.conversion.scopes import Steps
@@ -33,8 +35,6 @@ from webnn_py.onnx_models.reading.functions import functions_of, opsets_of
 from webnn_py.onnx_models.reading.model_file import read_model
 from webnn_py.onnx_models.reading.node_order import Live, live
 from webnn_py.onnx_models.reading.weights import Weights
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.builder import MLGraphBuilder
 
 LARGEST_COUNT: Final = 2**31
 """Of elements, in all but the empty dimensions of an input without elements."""

@@ -8,8 +8,8 @@ import attrs
 from google.protobuf.message import Message
 from onnx import NodeProto
 
-from webnn_py.message_text import visible
-from webnn_py.operators.rules import Refused
+from webnn_py.core.message_text import visible
+from webnn_py.core.operators.rules import Refused
 
 LONGEST_REASON: Final = 1000
 LONGEST_NAME: Final = 200

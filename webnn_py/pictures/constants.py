@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDescriptor
+from webnn_py.core.descriptors import FOUR_BITS, INT4, MLOperandDescriptor
 
 PIECE: Final = 2**20
 """The number of elements that are processed at a time."""

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, Self
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.message_text import shown
-from webnn_py.operators.declaration import Operator
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
+from webnn_py.core.message_text import shown
+from webnn_py.core.operators.declaration import Operator
 
 LONGEST_OPTION: Final = 48
 

@@ -7,15 +7,15 @@ from functools import cached_property
 from html import escape
 from typing import Final
 
-from webnn_py.device.compiled_plan import CompiledPlan
-from webnn_py.graph import Graph
+from webnn_py.core.graph import Graph
+from webnn_py.devices.compiled_plan import CompiledPlan
+from webnn_py.devices.rewriting.report import PassReport, describe
 from webnn_py.pictures import text
 from webnn_py.pictures.description import GraphDescription
 from webnn_py.pictures.notations import to_dot, to_mermaid
 from webnn_py.pictures.page import page_of
 from webnn_py.pictures.scene import Scene
 from webnn_py.pictures.svg import to_svg
-from webnn_py.rewriting.report import PassReport, describe
 
 MOST_DRAWN: Final = 200
 """A notebook shows a picture of so many operators, and of more only the text."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from webnn_py.message_text import visible
+from webnn_py.core.message_text import visible
 from webnn_py.pictures.scene import Box, Scene
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:_=()[]+*/")

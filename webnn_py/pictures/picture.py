@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from webnn_py.errors import InvalidStateError
-from webnn_py.operators.operand import MLOperand
+from webnn_py.core.api.builder import builder_of
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.pictures.graph_picture import GraphPicture
-from webnn_py.script.builder import builder_of
-from webnn_py.script.graph import MLGraph
 
 
 def picture(graph: MLGraph | Mapping[str, MLOperand]) -> GraphPicture:

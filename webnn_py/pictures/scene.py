@@ -5,8 +5,8 @@ from typing import Final, Literal, Self
 
 import attrs
 
-from webnn_py.device.compiled_plan import CompiledPlan
-from webnn_py.message_text import in_brackets, shortened, visible
+from webnn_py.core.message_text import in_brackets, shortened, visible
+from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.pictures.description import DrawnOperator, DrawnValue, GraphDescription
 
 LONGEST_NAME: Final = 60

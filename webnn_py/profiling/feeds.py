@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import HostArray
-from webnn_py.errors import UnknownError
-from webnn_py.message_text import listed, shown
-from webnn_py.script.buffer_source import host_copy
+from webnn_py.core.api.buffer_source import host_copy
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.device.backend import HostArray
+from webnn_py.core.errors import UnknownError
+from webnn_py.core.message_text import listed, shown
 
 
 def byte_length(arrays: Mapping[str, HostArray]) -> int:

@@ -9,12 +9,12 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import HostArray, KernelTiming, Storage, TimesKernels
-from webnn_py.device.device import Device, GraphHandle
-from webnn_py.graph import Graph, Input, Node, Value
-from webnn_py.in_flight import done
-from webnn_py.operators import activation, matrix, unary
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.device.backend import HostArray, KernelTiming, Storage, TimesKernels
+from webnn_py.core.device.device import Device, GraphHandle
+from webnn_py.core.graph import Graph, Input, Node, Value
+from webnn_py.core.in_flight import done
+from webnn_py.core.operators import activation, matrix, unary
 from webnn_py.profiling.temporary import Descriptors, compiled, descriptor_of, storages
 
 SHORT_SECONDS: Final = 0.005

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import converted, unsigned_long
-from webnn_py.device.backend import TimesKernels
-from webnn_py.errors import NotSupportedError
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import converted, unsigned_long
+from webnn_py.core.device.backend import TimesKernels
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.profiling.feeds import byte_length, checked_feeds
 from webnn_py.profiling.measuring import measure
 from webnn_py.profiling.report import GraphProfile
-from webnn_py.script.graph import MLGraph
-from webnn_py.timelines.promise import MLPromise
 
 
 @enable_ki_protection

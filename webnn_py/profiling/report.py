@@ -9,9 +9,9 @@ from typing import Any, Final, Self, TypeVar
 import attrs
 import numpy as np
 
-from webnn_py.device.backend import KernelNode, KernelTiming
-from webnn_py.message_text import visible
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.device.backend import KernelNode, KernelTiming
+from webnn_py.core.message_text import visible
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.profiling.measuring import DeviceRates, Measurement
 
 T = TypeVar("T")

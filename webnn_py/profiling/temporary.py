@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.device import Device, GraphHandle
-from webnn_py.graph import Graph
-from webnn_py.in_flight import done
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.device.backend import HostArray, Storage
+from webnn_py.core.device.device import Device, GraphHandle
+from webnn_py.core.graph import Graph
+from webnn_py.core.in_flight import done
 
 Descriptors = Mapping[str, MLOperandDescriptor]
 

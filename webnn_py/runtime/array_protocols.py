@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from webnn_py.device.backend import HostArray
+from webnn_py.core.device.backend import HostArray
 
 
 class ArrayProtocols(NDArrayOperatorsMixin):

@@ -6,10 +6,10 @@ from typing import Any, Final, final
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
-from webnn_py.device.backend import HostArray
-from webnn_py.errors import InvalidStateError
-from webnn_py.message_text import shown
+from webnn_py.core.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
+from webnn_py.core.device.backend import HostArray
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.message_text import shown
 from webnn_py.runtime.contexts import OpenContext
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.runtime.tensor import Tensor, host_array

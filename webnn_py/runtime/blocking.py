@@ -32,9 +32,9 @@ from typing import (
 import numpy as np
 
 from webnn_py import runtime
-from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
-from webnn_py.device.backend import HostArray
-from webnn_py.errors import InvalidStateError
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDataTypeLike
+from webnn_py.core.device.backend import HostArray
+from webnn_py.core.errors import InvalidStateError
 from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation

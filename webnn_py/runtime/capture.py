@@ -5,13 +5,13 @@ from typing import Any, Self
 
 import attrs
 
-from webnn_py.errors import InvalidStateError
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.errors import InvalidStateError
 from webnn_py.runtime.bindings import Feed
 from webnn_py.runtime.contexts import OpenContext
 from webnn_py.runtime.runs import Plan, Request
 from webnn_py.runtime.tensor import Tensor
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.graph import MLGraph
 
 
 @attrs.frozen(eq=False)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import trio
 
-from webnn_py.device.backend import CopyRegion, HostArray
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.device.backend import CopyRegion, HostArray
 from webnn_py.runtime.contexts import created
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.context import MLContext
 
 
 async def copy_elements(

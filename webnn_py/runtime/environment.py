@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Self, final, overload
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
-from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.handle import NotCopied
-from webnn_py.message_text import named_by
-from webnn_py.operators.idl import boolean
+from webnn_py.core.api.argument_checks import label_of, refuse_progress
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.ml import ML
+from webnn_py.core.descriptors import MLOperandDataTypeLike, converted, unsigned_long
+from webnn_py.core.errors import InvalidStateError, NotSupportedError
+from webnn_py.core.handle import NotCopied
+from webnn_py.core.message_text import named_by
+from webnn_py.core.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
 from webnn_py.runtime.models import Model, Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
@@ -23,10 +27,6 @@ from webnn_py.runtime.transfer import DataTransfer
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.saved_graphs.arguments import absolute_path, byte_count
 from webnn_py.saved_graphs.record import MOST_BYTES
-from webnn_py.script.argument_checks import label_of, refuse_progress
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
-from webnn_py.script.ml import ML
 from webnn_py.tracing.checks import Check, check
 from webnn_py.tracing.traces import MOST_EVENTS, Trace, trace
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from webnn_py.errors import NotFoundError, OperationError, QuotaExceededError, UnknownError
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.errors import NotFoundError, OperationError, QuotaExceededError, UnknownError
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.saved_graphs import SavedGraphs
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel

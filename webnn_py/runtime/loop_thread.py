@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar, final
 import outcome
 import trio
 
-from webnn_py.errors import InvalidStateError
-from webnn_py.script.ml import ML, open_ml
-from webnn_py.trio_run import FORKED
+from webnn_py.core.api.ml import ML, open_ml
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.trio_run import FORKED
 
 P = ParamSpec("P")
 T = TypeVar("T")

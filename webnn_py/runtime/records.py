@@ -6,9 +6,9 @@ from typing import Literal
 
 import attrs
 
-from webnn_py.device.backend import BackendInfo
-from webnn_py.device.records.memory_by_label import LabelledMemory
-from webnn_py.script.context import MLContext
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.device.backend import BackendInfo
+from webnn_py.core.device.records.memory_by_label import LabelledMemory
 
 TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]
 """Where a tensor's data are, by ONNX Runtime's names: on the host, in a WebGPU buffer, or in an ``MLTensor`` of a

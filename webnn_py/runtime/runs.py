@@ -7,13 +7,13 @@ from typing import Any
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.runtime.bindings import Feed, Fetches, check_distinct, check_places, check_targets
 from webnn_py.runtime.contexts import OpenContext, created
 from webnn_py.runtime.tensor import Tensor
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.graph import MLGraph
-from webnn_py.timelines.promise import MLPromise
 
 ShapeKey = tuple[tuple[int, ...], ...]
 """The shapes of the inputs that a model leaves open, in their order."""

@@ -11,12 +11,14 @@ import attrs
 import trio
 
 from webnn_py.checking import NonFinite
-from webnn_py.descriptors import converted
-from webnn_py.device.backend import HostArray
-from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.handle import Handle
-from webnn_py.message_text import nearest, shown, visible
-from webnn_py.operators.idl import enumeration
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import converted
+from webnn_py.core.device.backend import HostArray
+from webnn_py.core.errors import InvalidStateError, NotSupportedError
+from webnn_py.core.handle import Handle
+from webnn_py.core.message_text import nearest, shown, visible
+from webnn_py.core.operators.idl import enumeration
 from webnn_py.profiling import GraphProfile, profile
 from webnn_py.runtime.bindings import ExpectedInputs, Fetches, check_places, checked_fetches
 from webnn_py.runtime.capture import CapturedRun
@@ -25,8 +27,6 @@ from webnn_py.runtime.models import Model, Progress
 from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.graph import MLGraph
 
 Feeds = Mapping[str, Any]
 """For each input, by name, a numpy array or a tensor."""

@@ -10,7 +10,9 @@ from typing import Any, Final, Self, final
 import numpy as np
 import trio
 
-from webnn_py.descriptors import (
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.copy_region import check_apart, region_within
+from webnn_py.core.descriptors import (
     DATA_TYPES,
     MLOperandDataType,
     MLOperandDataTypeLike,
@@ -18,15 +20,13 @@ from webnn_py.descriptors import (
     operand_descriptor,
     stored,
 )
-from webnn_py.device.backend import HostArray, Lends
-from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.message_text import named_by, shown
+from webnn_py.core.device.backend import HostArray, Lends
+from webnn_py.core.errors import InvalidStateError, NotSupportedError
+from webnn_py.core.message_text import named_by, shown
 from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.contexts import ContextReference, OpenContext
 from webnn_py.runtime.copies import copy_elements
 from webnn_py.runtime.records import TensorLocation
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.copy_region import check_apart, region_within
 
 AWAITED: Final = "array = await tensor.get_data()"
 """The call that copies elements from the device to the host, for messages."""

@@ -6,15 +6,15 @@ from typing import Final, final
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDataTypeLike, converted, operand_data_type
-from webnn_py.device.backend import HostArray
-from webnn_py.errors import InvalidStateError
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import MLOperandDataTypeLike, converted, operand_data_type
+from webnn_py.core.device.backend import HostArray
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.runtime.contexts import ContextOwner, ContextReference, OpenContext, created, received
 from webnn_py.runtime.tensor import Tensor, host_array
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.graph import MLGraph
-from webnn_py.timelines.promise import MLPromise
 
 MOST_CAST_GRAPHS: Final = 32
 """The most graphs of one ``cast`` that are kept for the next time."""

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from webnn_py.descriptors import converted, string
-from webnn_py.message_text import shown
+from webnn_py.core.descriptors import converted, string
+from webnn_py.core.message_text import shown
 
 LONGEST_KEY: Final = 4096
 

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import converted
-from webnn_py.device.backend import SavesCode
-from webnn_py.device.records.saved_code import UnusableFileError
-from webnn_py.errors import InvalidStateError, NotFoundError, OperationError, QuotaExceededError
-from webnn_py.handle import forgotten_await
-from webnn_py.message_text import device_text, shown
+from webnn_py.core.api.argument_checks import refuse_proposals, unknown
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import converted
+from webnn_py.core.device.backend import SavesCode
+from webnn_py.core.device.records.saved_code import UnusableFileError
+from webnn_py.core.errors import InvalidStateError, NotFoundError, OperationError, QuotaExceededError
+from webnn_py.core.handle import forgotten_await
+from webnn_py.core.message_text import device_text, shown
 from webnn_py.saved_graphs.arguments import absolute_path, byte_count, checked_key
 from webnn_py.saved_graphs.code import code_identity, code_of, load_code
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
 from webnn_py.saved_graphs.record import MOST_BYTES, SavedGraph
-from webnn_py.script.argument_checks import refuse_proposals, unknown
-from webnn_py.script.context import MLContext
-from webnn_py.script.graph import MLGraph
 
 if TYPE_CHECKING:
-    from webnn_py.descriptors import MLOperandDescriptor
-    from webnn_py.device.device import GraphHandle
-    from webnn_py.timelines.promise import MLPromise
+    from webnn_py.core.descriptors import MLOperandDescriptor
+    from webnn_py.core.device.device import GraphHandle
+    from webnn_py.core.timelines.promise import MLPromise
 
 SAVE, LOAD, KEYS, DELETE = "SavedGraphs.save", "SavedGraphs.load", "SavedGraphs.keys", "SavedGraphs.delete"
 
@@ -114,7 +114,7 @@ class SavedGraphs:
             A promise of the graph, rejected with ``NotFoundError`` when there is no graph that can be loaded: none was
             saved, it had to go, it is damaged, or it was written by another version or for another device;
             ``OperationError`` when the device refuses it, ``InvalidStateError`` when the context is lost,
-            ``UnknownError`` when the file cannot be read. The graph has no :attr:`~webnn_py.MLGraph.source`.
+            ``UnknownError`` when the file cannot be read. The graph has no ``MLGraph.source``.
 
         Raises:
             TypeError: an argument has the wrong type.

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import trio
 
-from webnn_py.errors import DOMException
-from webnn_py.message_text import shown
+from webnn_py.core.errors import DOMException
+from webnn_py.core.message_text import shown
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.testing.records import Ended
-from webnn_py.timelines.promise import MLPromise
 
 Action = Callable[[Any], Any]
 """A step of a script: a function of the scene, asynchronous or not."""

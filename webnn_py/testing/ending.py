@@ -5,14 +5,14 @@ from collections.abc import Callable
 from textwrap import indent
 from typing import Any, cast
 
-from webnn_py.errors import DOMException
-from webnn_py.message_text import words_of
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.context import MLContext
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.errors import DOMException
+from webnn_py.core.message_text import words_of
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.testing.agents import ending_of, forget_frames
 from webnn_py.testing.execution import Execution, members
 from webnn_py.testing.records import Outcome, Violation, ViolationKind
-from webnn_py.timelines.promise import MLPromise
 
 Check = Callable[[Any, Outcome], Any]
 """Says by raising that an outcome is wrong; may be asynchronous."""

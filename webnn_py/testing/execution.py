@@ -10,14 +10,14 @@ import numpy as np
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from webnn_py.handle import Handle
-from webnn_py.script.context import MLContext
-from webnn_py.script.ml import ML
-from webnn_py.script.records import ContextStatistics
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.ml import ML
+from webnn_py.core.api.records import ContextStatistics
+from webnn_py.core.handle import Handle
+from webnn_py.core.timelines.promise import MLPromise
+from webnn_py.core.timelines.timeline import TimelineStatistics
 from webnn_py.testing.agents import Agent, Named
 from webnn_py.testing.records import text_of
-from webnn_py.timelines.promise import MLPromise
-from webnn_py.timelines.timeline import TimelineStatistics
 
 _PLAIN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, Handle, ContextStatistics, TimelineStatistics)
 """Types of values that are shown the same whenever they are the same."""

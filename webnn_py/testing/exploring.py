@@ -12,7 +12,7 @@ import outcome
 import trio
 from trio.lowlevel import in_trio_run
 
-from webnn_py.script.ml import ML, open_ml
+from webnn_py.core.api.ml import ML, open_ml
 from webnn_py.testing.agents import Named, ScriptActions, named
 from webnn_py.testing.ending import Check, failed_action, hang, leak, outcome_of
 from webnn_py.testing.execution import Execution

@@ -7,8 +7,8 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from webnn_py.message_text import shown
-from webnn_py.script.records import ContextStatistics
+from webnn_py.core.api.records import ContextStatistics
+from webnn_py.core.message_text import shown
 from webnn_py.tracing.traces import Trace
 
 Order = tuple[str, ...]

@@ -6,9 +6,9 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.backend import Storage
-from webnn_py.device.device import GraphHandle
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.core.device.backend import Storage
+from webnn_py.core.device.device import GraphHandle
+from webnn_py.core.timelines.device_timeline import DeviceOperation
 
 
 @attrs.frozen(eq=False)

@@ -16,12 +16,12 @@ import attrs
 import numpy as np
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.graph import Graph
-from webnn_py.message_text import shown
-from webnn_py.observer import ObservedContext
-from webnn_py.script.ml import ML
-from webnn_py.script.observers import Observers
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.core.api.ml import ML
+from webnn_py.core.api.observers import Observers
+from webnn_py.core.graph import Graph
+from webnn_py.core.message_text import shown
+from webnn_py.core.observer import ObservedContext
+from webnn_py.core.timelines.device_timeline import DeviceOperation
 from webnn_py.tracing.lifetimes import MAKES_BUFFER
 from webnn_py.tracing.operation import Operation, Operations
 from webnn_py.tracing.source import Source, user_source

@@ -6,9 +6,9 @@ Processes are the script (0) and the contexts; threads are lanes. Times are micr
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from webnn_py.message_text import CONTEXT_DESTROYED
-from webnn_py.observer import ObservedContext
-from webnn_py.script.observers import Present
+from webnn_py.core.api.observers import Present
+from webnn_py.core.message_text import CONTEXT_DESTROYED
+from webnn_py.core.observer import ObservedContext
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
 from webnn_py.tracing.operation import Operation

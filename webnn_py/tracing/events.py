@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 import attrs
 
-from webnn_py.observer import ObservedContext
+from webnn_py.core.observer import ObservedContext
 from webnn_py.tracing.operation import Operation
 from webnn_py.tracing.source import Source
 

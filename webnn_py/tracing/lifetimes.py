@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from typing import Any, Final, Literal
 
-from webnn_py.device.backend import Storage
-from webnn_py.device.device import GraphHandle
-from webnn_py.message_text import in_brackets
+from webnn_py.core.device.backend import Storage
+from webnn_py.core.device.device import GraphHandle
+from webnn_py.core.message_text import in_brackets
 from webnn_py.tracing.events import TraceEvent
 from webnn_py.tracing.operation import Operation
 

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import attrs
 
-from webnn_py.device.backend import Storage
-from webnn_py.observer import ObservedContext
-from webnn_py.script.observers import Observers
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.core.api.observers import Observers
+from webnn_py.core.device.backend import Storage
+from webnn_py.core.observer import ObservedContext
+from webnn_py.core.timelines.device_timeline import DeviceOperation
+from webnn_py.core.unreported_errors import Line, user_line
 from webnn_py.tracing.accesses import NOTHING, Accesses, accesses_of
 from webnn_py.tracing.source import Source, calling_source, source_of
-from webnn_py.unreported_errors import Line, user_line
 
 Outcome = Literal["done", "failed", "dropped"]
 

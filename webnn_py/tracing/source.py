@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.unreported_errors import line_number, user_line
+from webnn_py.core.unreported_errors import line_number, user_line
 
 _CALLING: Final[ContextVar[Source | None]] = ContextVar("place in a program of another language", default=None)
 

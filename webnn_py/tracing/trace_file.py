@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from webnn_py.script.ml import ML
+from webnn_py.core.api.ml import ML
 from webnn_py.tracing.traces import check_ending, trace
 
 

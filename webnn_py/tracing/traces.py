@@ -13,14 +13,14 @@ from typing import Any, Final, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import converted
-from webnn_py.device.backend import KernelTiming, Storage
-from webnn_py.message_text import shown
-from webnn_py.observer import CallRefusal, ObservedContext
-from webnn_py.operators.idl import boolean
-from webnn_py.script.ml import ML
-from webnn_py.script.observers import Observers, Present
-from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.core.api.ml import ML
+from webnn_py.core.api.observers import Observers, Present
+from webnn_py.core.descriptors import converted
+from webnn_py.core.device.backend import KernelTiming, Storage
+from webnn_py.core.message_text import shown
+from webnn_py.core.observer import CallRefusal, ObservedContext
+from webnn_py.core.operators.idl import boolean
+from webnn_py.core.timelines.device_timeline import DeviceOperation
 from webnn_py.tracing.events import Note, RefusedCall, TraceEvent, events_of
 from webnn_py.tracing.operation import Operation, Operations
 from webnn_py.tracing.source import user_source

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from webnn_py.graph import Graph
+from webnn_py.core.graph import Graph
 from webnn_py.web_export.module import module_of
 from webnn_py.written_files import written_whole
 

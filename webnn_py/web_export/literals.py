@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
 
 
 def text_of(text: str) -> str:

@@ -7,9 +7,9 @@ from typing import Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.operators.declaration import Parameter
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
+from webnn_py.core.operators.declaration import Parameter
 from webnn_py.unique_names import Names
 from webnn_py.version import __version__
 from webnn_py.web_export.literals import argument, descriptor, record, text_of

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from webnn_py.graph import Constant
+from webnn_py.core.graph import Constant
 from webnn_py.web_export.literals import argument
 
 Array = np.ndarray[Any, Any]

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.message_text import shown
-from webnn_py.operators.casting import cast_number
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.registry import BY_SPEC_NAME
+from webnn_py.core.message_text import shown
+from webnn_py.core.operators.casting import cast_number
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.registry import BY_SPEC_NAME
 from webnn_py.webnn_files.text import CallText, ConstantText, GraphText, Name, StoredTensor, WebnnFileError
 from webnn_py.webnn_files.weights import TensorFile
 

@@ -19,8 +19,8 @@ from typing import Any, Final, NoReturn
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.message_text import shown
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.message_text import shown
 
 TYPES: Final[Mapping[str, MLOperandDataType]] = {
     "f32": "float32",

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.message_text import shown
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.message_text import shown
 from webnn_py.webnn_files.text import WebnnFileError
 
 Array = np.ndarray[Any, Any]

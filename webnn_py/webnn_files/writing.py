@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.message_text import shown
-from webnn_py.operators.declaration import spec_name_of
+from webnn_py.core.graph import Constant, Graph, Node, Value
+from webnn_py.core.message_text import shown
+from webnn_py.core.operators.declaration import spec_name_of
 from webnn_py.webnn_files import weights
 from webnn_py.webnn_files.text import IDENTIFIER, CallText, ConstantText, GraphText, Name, StoredTensor, written
 from webnn_py.written_files import written_whole

@@ -76,7 +76,7 @@ class Ledger:
 async def measured(options):
     """Build all graphs one way, run the step, and print the figures as JSON."""
     import webnn_py  # noqa: PLC0415 - it is loaded before memory is measured
-    from webnn_py.graph import ContentKey  # noqa: PLC0415 - as above
+    from webnn_py.core.graph import ContentKey  # noqa: PLC0415 - as above
 
     arrays = weights_of(options.width, options.layers, options.data_type)
     lengths = [1, *(options.prompt >> each for each in range(options.graphs - 1))]

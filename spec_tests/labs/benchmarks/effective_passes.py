@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from webnn_py.rewriting.passes import PassManager
+from webnn_py.devices.rewriting.passes import PassManager
 
 
 @contextmanager

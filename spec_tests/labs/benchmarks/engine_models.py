@@ -24,8 +24,8 @@ from spec_tests.labs.benchmarks.gpu_models import encoder
 from spec_tests.labs.benchmarks.measure import parser
 from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.core.api.builder import drawing_of
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.script.builder import drawing_of
 
 MODELS = {
     "voice_activity": {"input": [1, 576], "state": [2, 1, 128]},

@@ -20,7 +20,7 @@ from spec_tests.labs.benchmarks.gpu_cases import CASES, ONNXRUNTIME, TORCH, Goal
 from spec_tests.labs.benchmarks.gpu_small import SMALL
 from spec_tests.labs.benchmarks.measure import OURS, WORDS, as_text, head, is_wanted, parser
 from spec_tests.labs.benchmarks.measure import row as markdown
-from webnn_py.device.on_wgpu import adapters
+from webnn_py.devices.wgpu import adapters
 
 CONTENDERS = (OURS, ONNXRUNTIME, TORCH)
 

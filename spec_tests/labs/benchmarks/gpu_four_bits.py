@@ -26,8 +26,8 @@ from spec_tests.labs.benchmarks.built import Built
 from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row
 from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLContext, MLGraph, MLGraphBuilder, profiling
-from webnn_py.device.on_wgpu.codegen.gemm import four_bit_plan
-from webnn_py.device.on_wgpu.codegen.gemm.four_bit_plan import FourBitTuning
+from webnn_py.devices.wgpu.codegen.gemm import four_bit_plan
+from webnn_py.devices.wgpu.codegen.gemm.four_bit_plan import FourBitTuning
 from webnn_py.onnx_models import OnnxModel
 
 BLOCK = 32

@@ -2,7 +2,7 @@
 
 ``python -m spec_tests.labs.benchmarks.gpu_tiles [WORD…]``
 
-For the rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_tables.py``. A ``*`` stands before the chosen one.
+For the rates in ``webnn_py/devices/wgpu/codegen/gemm/tile_tables.py``. A ``*`` stands before the chosen one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ import webnn_py
 from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
 from spec_tests.labs.benchmarks.gpu_contenders import time_ours
 from spec_tests.labs.benchmarks.measure import WORDS, is_wanted, parser
-from webnn_py.device.on_wgpu.codegen.gemm import tiled
-from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
-from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.devices.wgpu.codegen.gemm import tiled
+from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
+from webnn_py.devices.wgpu.records.features import Features
 
 SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
 SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]

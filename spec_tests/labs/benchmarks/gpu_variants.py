@@ -40,11 +40,11 @@ from spec_tests.labs.benchmarks.gpu_models import (
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
 from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row, seconds_of
 from webnn_py import MLContext, MLGraphBuilder, MLOperand
-from webnn_py.device.on_wgpu.lowering import KERNEL_PASSES
-from webnn_py.device.on_wgpu.passes.pipeline import PASSES
-from webnn_py.device.on_wgpu.records.variants import KernelVariant
+from webnn_py.devices.rewriting.passes import passes_left_out
+from webnn_py.devices.wgpu.lowering import KERNEL_PASSES
+from webnn_py.devices.wgpu.passes.pipeline import PASSES
+from webnn_py.devices.wgpu.records.variants import KernelVariant
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.rewriting.passes import passes_left_out
 
 VARIANTS = tuple(map(str, dict.fromkeys([*KernelVariant, *PASSES.optional, *KERNEL_PASSES.optional])))
 """The names of what can be left out: optional kernels and passes."""

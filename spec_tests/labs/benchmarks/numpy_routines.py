@@ -6,10 +6,10 @@ from unittest.mock import patch
 
 import attrs
 
-from webnn_py.device.on_numpy import executable
-from webnn_py.device.on_numpy.executable import Call
-from webnn_py.device.on_numpy.kernels import convolution
-from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.devices.numpy import executable
+from webnn_py.devices.numpy.executable import Call
+from webnn_py.devices.numpy.kernels import convolution
+from webnn_py.devices.numpy.routines.conv_sizes import Convolution
 
 
 def never(*_):

@@ -20,9 +20,9 @@ from spec_tests.labs.benchmarks.engine_listed_models import for_each, parser_of_
 from spec_tests.labs.benchmarks.engine_times import contender
 from spec_tests.labs.benchmarks.measure import as_text, head, row, seconds_of
 from spec_tests.labs.benchmarks.numpy_routines import ROUTINES, routines_left_out
-from webnn_py.device.on_numpy.passes import pipeline as numpy_pipeline
-from webnn_py.device.on_onnxruntime.passes import pipeline as onnxruntime_pipeline
-from webnn_py.rewriting.passes import passes_left_out
+from webnn_py.devices.numpy.passes import pipeline as numpy_pipeline
+from webnn_py.devices.onnxruntime.passes import pipeline as onnxruntime_pipeline
+from webnn_py.devices.rewriting.passes import passes_left_out
 
 LEAST_RUNS = 7
 OPTIONAL = {

@@ -6,10 +6,10 @@ import attrs
 import numpy as np
 
 from spec_tests.labs.differential.program import Program, Step, descriptor_text
-from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
-from webnn_py.operators.declaration import spec_name_of
-from webnn_py.operators.examples import examples_of
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.core.operators.declaration import spec_name_of
+from webnn_py.core.operators.examples import examples_of
+from webnn_py.core.operators.registry import OPERATORS
 
 USUAL = {"float32", "float16", "int32", "uint8"}
 NUMBERS = (

@@ -3,8 +3,8 @@
 import numpy as np
 
 from spec_tests.labs.differential.program import Program, Step, data_text, descriptor_text
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.registry import OPERATORS
 
 FLOATS = ("float32", "float16")
 UNARY = [

@@ -11,11 +11,11 @@ from spec_tests.support.random_graphs import drawer as drawing
 from spec_tests.support.random_graphs.bounds import Value, is_float
 from spec_tests.support.random_graphs.program import Program as Trimmed
 from spec_tests.support.random_graphs.programs import CATEGORIES, FREQUENT
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Node
-from webnn_py.graph import Value as Edge
-from webnn_py.operators.declaration import spec_name_of
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Constant, Node
+from webnn_py.core.graph import Value as Edge
+from webnn_py.core.operators.declaration import spec_name_of
+from webnn_py.core.operators.registry import OPERATORS
 
 TYPES = ("float32", "float32", "float32", "float16", "int32", "int64", "uint32", "int8", "uint8", "uint64")
 MOST_CALLS = 6

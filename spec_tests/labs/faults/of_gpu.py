@@ -6,10 +6,10 @@ from spec_tests.labs.faults.records import Faults
 
 CASES = "spec_tests/operators/test_cases.py"
 GPU = "spec_tests/on_wgpu"
-KERNELS = "webnn_py.device.on_wgpu.kernels"
-CODEGEN = "webnn_py.device.on_wgpu.codegen"
-PASSES = "webnn_py.device.on_wgpu.passes"
-RUNTIME = "webnn_py.device.on_wgpu.runtime"
+KERNELS = "webnn_py.devices.wgpu.kernels"
+CODEGEN = "webnn_py.devices.wgpu.codegen"
+PASSES = "webnn_py.devices.wgpu.passes"
+RUNTIME = "webnn_py.devices.wgpu.runtime"
 SNIPPETS = f"{CODEGEN}.snippets.SNIPPETS"
 
 FAULTS = Faults()
@@ -95,15 +95,13 @@ def gpu_common_zero_point_is_that_of_other_bits(point, plan):
     return None if point(plan) is None else point(plan) ^ 1
 
 
-@FAULTS.at(
-    "webnn_py.device.on_wgpu.records.layout.Layout.vec4s", f"{GPU}/test_layout.py", CASES, only="layout or slice"
-)
+@FAULTS.at("webnn_py.devices.wgpu.records.layout.Layout.vec4s", f"{GPU}/test_layout.py", CASES, only="layout or slice")
 def gpu_vec4s_begin_anywhere(vec4s, layout):
     made = vec4s(attrs.evolve(layout, offset=0))
     return None if made is None else attrs.evolve(made, offset=layout.offset // 4)
 
 
-@FAULTS.at("webnn_py.device.on_wgpu.records.element.Element._half_byte", "spec_tests/operators/test_four_bits.py")
+@FAULTS.at("webnn_py.devices.wgpu.records.element.Element._half_byte", "spec_tests/operators/test_four_bits.py")
 def gpu_four_bits_change_places(half_byte, element, word, shift):
     return half_byte(element, word, f"({shift} ^ 4u)")
 

@@ -142,7 +142,7 @@ def one_dimension_has_two_sizes(set_, shapes, dimension, size, what):
 # --- traces, profiles and pictures -------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.unreported_errors.user_line", TRACING, only="line")
+@FAULTS.at("webnn_py.core.unreported_errors.user_line", TRACING, only="line")
 def trace_shows_lines_of_the_library(user_line, frame):
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
@@ -152,7 +152,7 @@ def trace_holds_what_has_ended(ended, operations, operation):
     pass
 
 
-@FAULTS.at("webnn_py.script.observers.Observers.notify", "spec_tests/script_timeline/test_observers.py")
+@FAULTS.at("webnn_py.core.api.observers.Observers.notify", "spec_tests/script_timeline/test_observers.py")
 def observer_that_raises_stays(notify, observers, hook, *what):
     for _, method in observers.hooks[hook]:
         with suppress(Exception):

@@ -11,11 +11,11 @@ from webnn_py.onnx_export.guards import Must
 CASES = "spec_tests/operators/test_cases.py"
 NUMPY = "spec_tests/on_numpy"
 ENGINE = "spec_tests/on_onnxruntime"
-KERNELS = "webnn_py.device.on_numpy.kernels"
-ROUTINES = "webnn_py.device.on_numpy.routines"
-ANALYSES = "webnn_py.device.on_onnxruntime.analyses"
-PASSES = "webnn_py.device.on_onnxruntime.passes"
-REWRITING = "webnn_py.rewriting"
+KERNELS = "webnn_py.devices.numpy.kernels"
+ROUTINES = "webnn_py.devices.numpy.routines"
+ANALYSES = "webnn_py.devices.onnxruntime.analyses"
+PASSES = "webnn_py.devices.onnxruntime.passes"
+REWRITING = "webnn_py.devices.rewriting"
 GUARD = "webnn_py.onnx_export.body.Body.guard"
 
 FAULTS = Faults()
@@ -57,13 +57,13 @@ def numpy_float16_is_cut_off(narrow, x, y):
 # --- both, and rewriting -----------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.rewriting.convolution_folding._normalization", f"{NUMPY}/test_folding.py")
+@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._normalization", f"{NUMPY}/test_folding.py")
 def folding_adds_the_mean(normalization, node, axis, contents):
     affine = normalization(node, axis, contents)
     return None if affine is None else attrs.evolve(affine, summand=-affine.summand)
 
 
-@FAULTS.at("webnn_py.rewriting.convolution_folding._is_of_whole_numbers", f"{NUMPY}/test_folding.py")
+@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._is_of_whole_numbers", f"{NUMPY}/test_folding.py")
 def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
     return False
 
@@ -91,7 +91,7 @@ def passes_run_for_every_target(chosen, manager, target):
 # --- onnxruntime -------------------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.device.on_onnxruntime.session.BoundSession.is_doubtful", ENGINE, only="guard or quickly_again")
+@FAULTS.at("webnn_py.devices.onnxruntime.session.BoundSession.is_doubtful", ENGINE, only="guard or quickly_again")
 def guards_are_always_passed(is_doubtful, session):
     return False
 
@@ -158,12 +158,12 @@ def reshapes_pass_whatever_is_broadcast(broadcast_shape, small, shape, before):
     return small
 
 
-@FAULTS.at("webnn_py.device.on_onnxruntime.session.Binding.holds", ENGINE, only="written_between or same_inputs")
+@FAULTS.at("webnn_py.devices.onnxruntime.session.Binding.holds", ENGINE, only="written_between or same_inputs")
 def stale_buffers_stay_bound(holds, binding, inputs, outputs):
     return bool(binding.outputs) or holds(binding, inputs, outputs)
 
 
-@FAULTS.at("webnn_py.device.on_onnxruntime.session.HostBuffer.unbind", ENGINE, only="destroyed_buffer or spare")
+@FAULTS.at("webnn_py.devices.onnxruntime.session.HostBuffer.unbind", ENGINE, only="destroyed_buffer or spare")
 def destroyed_buffers_stay_bound(unbind, buffer):
     pass
 

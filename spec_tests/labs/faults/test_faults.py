@@ -5,9 +5,9 @@ import pytest
 from spec_tests.labs.faults import running, seams
 from spec_tests.labs.faults.faults import FAULTS
 from spec_tests.labs.faults.records import Faults
-from webnn_py.device.on_onnxruntime.passes import int8_networks, integer_products
+from webnn_py.devices.onnxruntime.passes import int8_networks, integer_products
 
-TIMELINE = "webnn_py.timelines.timeline"
+TIMELINE = "webnn_py.core.timelines.timeline"
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)

@@ -22,7 +22,7 @@ from spec_tests.labs.oracles.known import load, reason_of
 from spec_tests.labs.oracles.places import PLACES, Refused, opened
 from spec_tests.labs.oracles.report import report
 from spec_tests.operators.cases import load_all
-from webnn_py.device.on_wgpu.codegen.attention import tile
+from webnn_py.devices.wgpu.codegen.attention import tile
 
 
 @attrs.define

@@ -8,7 +8,7 @@ from spec_tests.labs.oracles.aims import aimed
 from spec_tests.labs.oracles.places import Refused
 from spec_tests.support.random_graphs.bounds import is_float
 from spec_tests.support.random_graphs.program import ROUNDS, Program
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 FEW = 12
 """So many elements are printed."""

@@ -10,7 +10,7 @@ from spec_tests.labs.real_models.comparison import session_of
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.random_graphs.program import ROUNDS
 from webnn_py import MLContext, MLGraphBuilder, open_ml
-from webnn_py.device.on_onnxruntime import engine
+from webnn_py.devices.onnxruntime import engine
 from webnn_py.onnx_models import to_model
 
 LEVELS = {

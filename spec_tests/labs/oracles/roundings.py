@@ -6,7 +6,7 @@ import numpy as np
 
 from spec_tests.labs.oracles.graphs import Given, apart
 from spec_tests.support.random_graphs.program import ROUNDS, Program
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 ADDED = {"conv2d": ("bias", None), "gemm": ("c", "beta")}
 """By method: the option that is added to the sum, and that of its factor."""

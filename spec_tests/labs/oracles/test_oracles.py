@@ -19,7 +19,7 @@ from spec_tests.operators.cases import load_all
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.random_graphs.bounds import Known, Value
 from spec_tests.support.random_graphs.program import Call, Program
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 SEED = 3
 CUDA = "CUDAExecutionProvider"

@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 
 from webnn_py import MLContext, MLGraphBuilder, MLOperand
-from webnn_py.script.graph import MLGraph
+from webnn_py.core.api.graph import MLGraph
 
 UNARY = {
     "abs": np.abs,

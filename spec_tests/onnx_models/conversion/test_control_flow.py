@@ -6,8 +6,8 @@ import pytest
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
+from webnn_py.core.api.builder import drawing_of
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.script.builder import drawing_of
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 

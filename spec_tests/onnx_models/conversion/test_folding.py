@@ -5,11 +5,11 @@ from onnx import helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import assert_same, int64s, make_model, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
+from webnn_py.core.api.builder import drawing_of
+from webnn_py.core.graph import Constant
 from webnn_py.devices.plan import split_constant
-from webnn_py.graph import Constant
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.folding import evaluation
-from webnn_py.script.builder import drawing_of
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

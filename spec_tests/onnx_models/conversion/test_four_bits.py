@@ -8,8 +8,8 @@ import webnn_py
 from spec_tests.onnx_models.single_node import Random, assert_same, parsed, run, run_onnxruntime
 from spec_tests.support.backends import BACKENDS
 from webnn_py import MLGraphBuilder
+from webnn_py.core.graph import Constant
 from webnn_py.devices.composites.block_quantized import packed_in_bytes
-from webnn_py.graph import Constant
 from webnn_py.onnx_models import OnnxModel
 
 random = Random(11, 0.1, 1)

@@ -6,8 +6,8 @@ import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
+from webnn_py.core.api.builder import drawing_of
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError
-from webnn_py.script.builder import drawing_of
 
 X = np.array([[1, -2, 3]], np.float32)
 KNOWN = "float low = {0}, float[1,3] w = {1, -2, 3}"

@@ -6,12 +6,12 @@ from spec_tests.onnx_models import single_node
 from spec_tests.onnx_models.single_node import parsed
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.graph import ContentKey
+from webnn_py.core.graph import ContentKey
+from webnn_py.core.operators.declaration import Operator
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.conversion import model_conversion
 from webnn_py.onnx_models.folding import evaluation
 from webnn_py.onnx_models.limits import Expenses
-from webnn_py.operators.declaration import Operator
 
 X = np.array([1, -2, 0.5, 3], np.float32)
 ROWS = np.arange(8, dtype=np.float32).reshape(2, 4)

@@ -8,9 +8,9 @@ import onnxruntime
 
 from spec_tests.operators.cases import decode
 from webnn_py import MLGraphBuilder
-from webnn_py.graph import Constant, Input
+from webnn_py.core.api.builder import drawing_of
+from webnn_py.core.graph import Constant, Input
 from webnn_py.onnx_models import OnnxModel, to_model
-from webnn_py.script.builder import drawing_of
 
 LISTED = Path(__file__).parent / "exceptions.toml"
 OPTIONS = onnxruntime.SessionOptions()

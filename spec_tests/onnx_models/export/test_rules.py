@@ -1,7 +1,7 @@
 """Every operator can be written, by a rule in its own category."""
 
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.onnx_export.registry import RULES
-from webnn_py.operators.registry import OPERATORS
 
 
 def test_every_operator_has_a_rule_and_no_other_has():

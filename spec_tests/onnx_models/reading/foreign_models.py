@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, parser
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Graph, Input
-from webnn_py.graph_rewriting import RewriteBuilder
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Graph, Input
+from webnn_py.core.graph_rewriting import RewriteBuilder
 from webnn_py.onnx_export import model_of
 
 TRAINED = Path(magika.__file__).parent / "models" / "standard_v3_3" / "model.onnx"

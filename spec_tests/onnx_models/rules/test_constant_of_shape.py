@@ -5,8 +5,8 @@ from onnx import helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import assert_same, compared, make_model, node, run
 from webnn_py import MLGraphBuilder
+from webnn_py.core.api.builder import drawing_of
 from webnn_py.onnx_models import ModelLimits, OnnxModel
-from webnn_py.script.builder import drawing_of
 
 SHAPE = np.array([2, 3], np.int64)
 LARGE = np.array([2048, 2048], np.int64)

@@ -14,8 +14,8 @@ from spec_tests.onnx_models.single_node import (
 )
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
+from webnn_py.core.api.builder import drawing_of
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.script.builder import drawing_of
 
 floats = Random(5).floats
 

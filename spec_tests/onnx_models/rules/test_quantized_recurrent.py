@@ -7,10 +7,10 @@ import pytest
 from spec_tests.onnx_models.single_node import Random, check, compared, each, microsoft, seven_bits
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
-from webnn_py.graph import Constant
-from webnn_py.graph_rewriting import spelled_out
+from webnn_py.core.api.builder import drawing_of
+from webnn_py.core.graph import Constant
+from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.script.builder import drawing_of
 
 random = Random(12)
 floats = random.floats

@@ -19,8 +19,8 @@ from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.cache_facts import KEEPING
 from spec_tests.support.depth import amount
 from spec_tests.support.sampled_engine import owner
-from webnn_py.device.on_numpy import composites
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
+from webnn_py.devices.numpy import composites
 
 SHARES = {"numpy": 1, "onnxruntime": 0.5, "wgpu": 0.05}
 """How many of the cases each device has."""

@@ -16,7 +16,7 @@ import math
 
 import attrs
 
-from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.casting import INTEGER_RANGES
 
 FLOAT32_BITS = 24
 FLOAT16_LEAST = 2.0**-14

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spec_tests.support.random_graphs import bounds
 from spec_tests.support.random_graphs.bounds import Known, Value, is_float
 from spec_tests.support.random_graphs.program import Call, Program, Source
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.core.operators.registry import OPERATORS
 
 FLOATS = ("float32", "float16")
 INTEGERS = ("int32", "uint32", "int64", "uint64", "int8", "uint8")

@@ -19,7 +19,7 @@ from spec_tests.support.random_graphs.bounds import (
     whole,
 )
 from spec_tests.support.random_graphs.drawer import FLOATS, SIGNED, usual_data
-from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.casting import INTEGER_RANGES
 
 TRUTH = Known(0, 1, 1)
 WIDE = (-64, 64)

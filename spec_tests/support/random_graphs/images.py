@@ -8,7 +8,7 @@ from spec_tests.support.random_graphs import bounds
 from spec_tests.support.random_graphs.bounds import Known, is_float, rounded, total
 from spec_tests.support.random_graphs.drawer import FLOATS
 from spec_tests.support.random_graphs.sums import mean_of, norm
-from webnn_py.operators.windows import Slide, image_shape
+from webnn_py.core.operators.windows import Slide, image_shape
 
 
 def image(drawer, types, layout):

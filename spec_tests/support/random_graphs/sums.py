@@ -7,7 +7,7 @@ import attrs
 from spec_tests.support.random_graphs import bounds
 from spec_tests.support.random_graphs.bounds import SMOOTH, Known, is_float, of_sum, rounded, total
 from spec_tests.support.random_graphs.drawer import ANY, FLOATS, HIGHEST_RANK, NUMBERS
-from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.casting import INTEGER_RANGES
 
 # --- matrix ------------------------------------------------------------------------------------------------------
 

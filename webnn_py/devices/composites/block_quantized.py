@@ -7,14 +7,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.decompositions.common import cut, number
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.core.operators.methods import Builder
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import check_shape, output, refuse
 from webnn_py.devices.composites.classical import constant
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.decomposing.common import cut, number
-from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import check_shape, output, refuse
 
 Array = npt.NDArray[Any]
 

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from webnn_py.core.operators.composite import COMPOSITES
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.devices.composites import (  # noqa: F401 - they enter theirs
     block_quantized,
     cached_attention,
@@ -9,10 +12,7 @@ from webnn_py.devices.composites import (  # noqa: F401 - they enter theirs
     dynamic_quantization,
     loops,
 )
-from webnn_py.operators import subgraphs  # noqa: F401 - it enters its own
-from webnn_py.operators.composite import COMPOSITES
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.devices.composites import subgraph_call as subgraphs  # noqa: F401 - it enters its own
 
 
 def operator_of(name: str) -> Operator[..., Any]:

@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.decomposing.common import along, cut, filled, number, padded
-from webnn_py.operators.limits import FLOATS, LimitsRow, limit
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import check_shape, output, refuse
+from webnn_py.core.decompositions.common import along, cut, filled, number, padded
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.limits import FLOATS, LimitsRow, limit
+from webnn_py.core.operators.methods import Builder
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import check_shape, output, refuse
 
 _ROWS: Final = limit(FLOATS, rank=3, type_of="query")
 _CACHE: Final = limit(FLOATS, rank=4, type_of="query")

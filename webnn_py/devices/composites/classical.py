@@ -7,13 +7,13 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.decomposing.common import number
-from webnn_py.operators.limits import LimitsRow, limit
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import check_shape, output
+from webnn_py.core.decompositions.common import number
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.limits import LimitsRow, limit
+from webnn_py.core.operators.methods import Builder
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import check_shape, output
 
 Array = npt.NDArray[Any]
 

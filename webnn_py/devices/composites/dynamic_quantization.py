@@ -9,13 +9,13 @@ from typing import Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.decomposing.common import cut, number
-from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import check_shape, output
+from webnn_py.core.decompositions.common import cut, number
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.limits import MAX_RANK, LimitsRow, limit
+from webnn_py.core.operators.methods import Builder
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import check_shape, output
 
 GATES: Final = 4
 

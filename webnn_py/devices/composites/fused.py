@@ -11,13 +11,13 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any, Final, Unpack
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.declaration import Facts, Operator, spec_name_of
-from webnn_py.operators.decomposing.common import number
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import same
+from webnn_py.core.decompositions.common import number
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.declaration import Facts, Operator, spec_name_of
+from webnn_py.core.operators.methods import Builder
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import same
 
 ONNX_NAMES: Final[dict[Operator[..., Any], str]] = {}
 """The operators of ONNX that compute the same, with the same operands."""

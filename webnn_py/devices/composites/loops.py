@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Graph
-from webnn_py.operators.composite import Composite, drawn_on
-from webnn_py.operators.limits import ANY, MAX_RANK, LimitsRow, limit
-from webnn_py.operators.operand import MLOperand
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Graph
+from webnn_py.core.operators.composite import Composite, drawn_on
+from webnn_py.core.operators.limits import ANY, MAX_RANK, LimitsRow, limit
+from webnn_py.core.operators.operand import MLOperand
 
 LIMITS: Final[LimitsRow] = {
     "states": limit(ANY),

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import activation
+from webnn_py.core.operators.activation import clamp_bounds
+from webnn_py.core.operators.casting import cast_number
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import FLOAT, shape, widened
 from webnn_py.onnx_export.table import Written, rule, rules
-from webnn_py.operators import activation
-from webnn_py.operators.activation import clamp_bounds
-from webnn_py.operators.casting import cast_number
 
 
 def _option(node: Node, name: str) -> float:

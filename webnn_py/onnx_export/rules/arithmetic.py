@@ -5,12 +5,12 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import arithmetic
+from webnn_py.core.operators.casting import INTEGER_RANGES
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, FLOAT, WIDER, computed, extreme, ordered, widened
 from webnn_py.onnx_export.table import rule, rules
-from webnn_py.operators import arithmetic
-from webnn_py.operators.casting import INTEGER_RANGES
 
 ONE: Final = np.array(1, np.int64)
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import conversion
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.limits import FLOATS
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, element_type
 from webnn_py.onnx_export.table import Written, rule, rules
-from webnn_py.operators import conversion
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.limits import FLOATS
 
 
 @rule(conversion.cast)

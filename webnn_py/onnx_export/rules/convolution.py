@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from functools import cache
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import convolution
+from webnn_py.core.operators.windows import image_shape, slides
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out, onnx_pads, reordered
 from webnn_py.onnx_export.missing_data_types import FLOAT, widened
 from webnn_py.onnx_export.table import Written, rule
-from webnn_py.operators import convolution
-from webnn_py.operators.windows import image_shape, slides
 
 
 @cache

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import indexing
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor
 from webnn_py.onnx_export.table import rules
-from webnn_py.operators import indexing
 
 
 def in_range(

@@ -1,10 +1,10 @@
 """Element-wise logical operators. ONNX's results are booleans and WebNN's uint8, which casts convert."""
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import logical
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, chosen, compared
 from webnn_py.onnx_export.table import rule, rules
-from webnn_py.operators import logical
 
 NATIVE = (*COMPUTED, "float16")
 

@@ -1,11 +1,11 @@
 """Matrix products; float16 is computed in float32."""
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import matrix
+from webnn_py.core.operators.casting import cast_number
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import FLOAT, computed, widened
 from webnn_py.onnx_export.table import rule, rules
-from webnn_py.operators import matrix
-from webnn_py.operators.casting import cast_number
 
 
 @rule(matrix.gemm)

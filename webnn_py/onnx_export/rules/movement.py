@@ -5,12 +5,12 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import movement
+from webnn_py.core.operators.casting import cast_number
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.table import rule, rules
-from webnn_py.operators import movement
-from webnn_py.operators.casting import cast_number
 
 MODES: Final = {"constant": "constant", "edge": "edge", "reflection": "reflect"}
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import normalization
+from webnn_py.core.operators.casting import cast_number
+from webnn_py.core.operators.normalization import layer_axes
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.table import Written, rule
-from webnn_py.operators import normalization
-from webnn_py.operators.casting import cast_number
-from webnn_py.operators.normalization import layer_axes
 
 
 def _epsilon(node: Node) -> float:

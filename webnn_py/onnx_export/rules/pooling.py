@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import pooling
+from webnn_py.core.operators.windows import Slide, image_shape, slides
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.image_layouts import channels_first, laid_out
 from webnn_py.onnx_export.table import Written, rule, rules
-from webnn_py.operators import pooling
-from webnn_py.operators.windows import Slide, image_shape, slides
 
 How = Mapping[str, Any]
 

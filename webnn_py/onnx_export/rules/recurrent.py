@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import recurrent
+from webnn_py.core.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, direction_count
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.table import Written, rules
-from webnn_py.operators import recurrent
-from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, direction_count
 
 DIRECTIONS: Final = {"forward": "forward", "backward": "reverse", "both": "bidirectional"}
 ACTIVATIONS: Final = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}

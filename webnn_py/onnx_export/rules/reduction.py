@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import reduction
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import COMPUTED, WIDER, ordered, shape, unordered
 from webnn_py.onnx_export.table import Rule, rule, rules
-from webnn_py.operators import reduction
 
 OfOne = Callable[[Body, OnnxTensor], OnnxTensor]
 """The reductions of a single element."""

@@ -1,10 +1,10 @@
 """Resampling."""
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import resampling
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.table import Written, rule
-from webnn_py.operators import resampling
 
 
 def _is_exact(old: int, new: int) -> bool:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from webnn_py.graph import Node
+from webnn_py.core.graph import Node
+from webnn_py.core.operators import unary
 from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
 from webnn_py.onnx_export.missing_data_types import computed
 from webnn_py.onnx_export.table import rule, rules
-from webnn_py.operators import unary
 
 
 def _exact(body: Body, node: Node, operator: str, x: OnnxTensor) -> OnnxTensor:

@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.graph import Constant, Output, Value
-from webnn_py.operators import movement
+from webnn_py.core.graph import Constant, Output, Value
+from webnn_py.core.operators import movement
 
 FILLED: Final = (movement.pad, movement.triangular)
 """Operators that add 0, or a number that the importer chose, to elements of their input."""

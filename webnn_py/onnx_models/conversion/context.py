@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
-from webnn_py.device.backend import Backend, Capabilities
-from webnn_py.graph import Constant, Node
-from webnn_py.graph import Value as GraphValue
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
+from webnn_py.core.device.backend import Backend, Capabilities
+from webnn_py.core.graph import Constant, Node
+from webnn_py.core.graph import Value as GraphValue
+from webnn_py.core.operators import movement
+from webnn_py.core.operators.composite import Composite
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.idl import MLNumber
+from webnn_py.core.operators.methods import Builder
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.booleans import is_boolean
 from webnn_py.onnx_models.conversion.freezing_advice import HIGHEST_RANK, Freezing
@@ -20,14 +28,6 @@ from webnn_py.onnx_models.folding.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.reading.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
-from webnn_py.operators import movement
-from webnn_py.operators.composite import Composite
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.idl import MLNumber
-from webnn_py.operators.methods import Builder
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
-from webnn_py.script.builder import MLGraphBuilder
 
 StaticValue = NDArray[Any]
 """A value that is known while the graph is built."""

@@ -15,6 +15,8 @@ import attrs
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.rolled_loops import rolled_loop
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, Surroundings, tensor_of
@@ -24,8 +26,6 @@ from webnn_py.onnx_models.reading.functions import Functions
 from webnn_py.onnx_models.reading.node_order import Live
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import stacked
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused, refuse
 
 BATCHED_SCAN: Final = 8
 """The one version of Scan that takes a batch of sequences, of lengths of their own."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from math import prod
 from typing import Final, final
 
-from webnn_py.graph import Input, Output, Value
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.graph import Input, Output, Value
+from webnn_py.core.operators.operand import MLOperand
 
 MOST_INPUTS: Final = 3
 MOST_ELEMENTS: Final = 64

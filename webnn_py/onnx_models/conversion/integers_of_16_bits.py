@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 from onnx import NodeProto, helper
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.conversion.node_conversion import results_of
 from webnn_py.onnx_models.conversion.scopes import Converted, ShortIntegers, tensor_of
 from webnn_py.onnx_models.reading.element_types import type_name
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 TYPES: Final = ("int16", "uint16")
 CARRIER: Final = "int32"

@@ -9,7 +9,10 @@ from typing import Any, Final
 import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
-from webnn_py.graph import Output
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.graph import Output
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
@@ -53,9 +56,6 @@ from webnn_py.onnx_models.reading.node_order import Live, live
 from webnn_py.onnx_models.reading.tensors import tensor_array
 from webnn_py.onnx_models.reading.weights import Weights
 from webnn_py.onnx_models.rule_table.arguments import check_form
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
-from webnn_py.script.builder import MLGraphBuilder
 
 TENSORS: Final = frozenset({MLOperand, np.ndarray, type(None)})
 """The types of nearly all values, and of absent ones."""

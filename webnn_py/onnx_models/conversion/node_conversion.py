@@ -11,6 +11,8 @@ from typing import Final
 import attrs
 from onnx import NodeProto, defs
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.folding.empty_tensors import empty_results
 from webnn_py.onnx_models.folding.evaluation import FOLDED, NotComputed, fold
@@ -20,8 +22,6 @@ from webnn_py.onnx_models.rule_table.arguments import Form, call, check_form, fo
 from webnn_py.onnx_models.rule_table.declaration import Rule
 from webnn_py.onnx_models.rule_table.registry import RULES
 from webnn_py.onnx_models.rule_table.schemas import schema_of
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
 
 Results = Sequence[Value | None]
 

@@ -12,15 +12,15 @@ import attrs
 import numpy as np
 from onnx import NodeProto
 
-from webnn_py.graph import Constant, Node, Output
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.graph import Constant, Node, Output
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.folding.evaluation import fold
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import node_name
 from webnn_py.onnx_models.reading.node_order import Live
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
-from webnn_py.script.builder import MLGraphBuilder
 
 MOST_COMPARED: Final = 64
 """The most bytes of a static input that is compared by its elements; others are compared by identity."""

@@ -16,10 +16,12 @@ import attrs
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.graph import Graph, Input, Value
+from webnn_py.core.graph_rewriting import with_operands
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.devices.composites.loops import LOOP, RunsLoops
-from webnn_py.graph import Graph, Input, Value
-from webnn_py.graph_rewriting import with_operands
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.conversion.node_conversion import is_computed, kind_of
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, tensor_of
@@ -28,8 +30,6 @@ from webnn_py.onnx_models.reading.functions import called_name, operator_name, w
 from webnn_py.onnx_models.reading.node_order import used_by
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.arguments import check_form
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models.conversion.control_flow import ControlFlowNode, InnerGraph

@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 from onnx import AttributeProto
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import Value
 from webnn_py.onnx_models.problems import InvalidModelError, worded
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
 
 
 class _Missing(Enum):

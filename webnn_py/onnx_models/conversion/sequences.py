@@ -6,12 +6,12 @@ from typing import Any, Final
 import numpy as np
 from onnx import NodeProto, helper
 
+from webnn_py.core.decompositions.common import cut
+from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.conversion.scopes import Converted, TensorSequence, tensor_of
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import joined, stacked
-from webnn_py.operators.decomposing.common import cut
-from webnn_py.operators.rules import Refused, refuse
 
 POINTER: Final = 8
 """The bytes that an item of a sequence takes, besides the tensor itself."""

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from onnx import FunctionProto, NodeProto
 
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.onnx_export.function_digests import DIGEST, DOMAIN, OPTIONS, digest_of
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.registry import OPERATORS
-from webnn_py.operators.rules import Refused, refuse
 
 _BY_SPEC_NAME: Final[Mapping[str, Operator[..., Any]]] = {item.spec_name: item for item in OPERATORS.values()}
 

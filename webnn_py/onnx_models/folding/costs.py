@@ -13,11 +13,11 @@ import attrs
 import numpy as np
 from onnx import helper
 
+from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.reading.element_types import is_of_numpy, type_name
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers, scalar, whole
 from webnn_py.onnx_models.rules.einsum import parsed
-from webnn_py.operators.rules import Refused, refuse
 
 
 @attrs.frozen

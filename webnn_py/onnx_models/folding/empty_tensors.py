@@ -6,12 +6,12 @@ from typing import Final
 import numpy as np
 from onnx import NodeProto
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import StaticValue, Value
 from webnn_py.onnx_models.folding.evaluation import FOLDED, fold
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.reading.functions import operator_name
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
 
 KEEP_ELEMENTS: Final = frozenset({"Concat"})
 """Operators whose result has elements although one of their inputs has none."""

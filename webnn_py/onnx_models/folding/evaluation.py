@@ -9,12 +9,12 @@ import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.folding.costs import COSTS, FoldedNode, FoldingCost
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import shortened
 from webnn_py.onnx_models.reading.tensors import tensor_array
-from webnn_py.operators.rules import Refused
 
 CONSTANT: Final = "Constant"
 FOLDED: Final = frozenset({CONSTANT, *COSTS})

@@ -5,12 +5,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.device.compiling.four_bits import in_bytes, needs_bytes
-from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
-from webnn_py.device.on_numpy.backend import CAPABILITIES
-from webnn_py.device.on_numpy.table import entry_of, run_node
-from webnn_py.graph import Constant, Graph, Value
-from webnn_py.graph_rewriting import spelled_out
+from webnn_py.core.device.compiling.four_bits import in_bytes, needs_bytes
+from webnn_py.core.graph import Constant, Graph, Value
+from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.devices.numpy import kernels  # noqa: F401 - enters every kernel into the table
+from webnn_py.devices.numpy.backend import CAPABILITIES
+from webnn_py.devices.numpy.table import entry_of, run_node
 from webnn_py.onnx_models.limits import STEPS_PER_SECOND, Expenses
 
 SECONDS_PER_OPERATION: Final = 1e-9

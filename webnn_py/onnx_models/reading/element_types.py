@@ -7,9 +7,9 @@ from typing import Final
 
 from onnx import TensorProto, helper
 
-from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
+from webnn_py.core.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
+from webnn_py.core.operators.casting import INTEGER_RANGES
 from webnn_py.onnx_models.problems import RefusedWithWayOut
-from webnn_py.operators.casting import INTEGER_RANGES
 
 NARROW_FLOAT64: Final[Mapping[str, str]] = {"float64": "float32"}
 """The replacements of types that WebNN lacks, where the caller allows them."""

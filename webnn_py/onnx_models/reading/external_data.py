@@ -12,13 +12,13 @@ from typing import Final, Self
 import attrs
 from onnx import ModelProto, TensorProto
 
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_export.shape_inputs import shape_inputs
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, worded
 from webnn_py.onnx_models.reading.contents import initializers_of, nodes_of
 from webnn_py.onnx_models.reading.file_kinds import LFS_POINTER, kind_of
 from webnn_py.onnx_models.reading.tensors import data_length
-from webnn_py.operators.rules import Refused
 from webnn_py.regular_files import open_regular
 
 LONGEST_NUMBER: Final = 20

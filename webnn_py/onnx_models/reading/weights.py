@@ -11,8 +11,8 @@ from typing import Final, final
 
 from onnx import GraphProto, TensorProto
 
-from webnn_py.descriptors import DATA_TYPES
-from webnn_py.graph import ContentKey
+from webnn_py.core.descriptors import DATA_TYPES
+from webnn_py.core.graph import ContentKey
 from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.context import StaticValue, read_only
 from webnn_py.onnx_models.reading.tensors import tensor_array

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import StaticValue
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 def integers(name: str, value: StaticValue) -> tuple[int, ...]:

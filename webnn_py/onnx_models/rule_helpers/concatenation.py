@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webnn_py.core.decompositions import common
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
-from webnn_py.operators.decomposing import common
-from webnn_py.operators.rules import Refused
 
 
 def stacked(context: ConversionContext, pieces: Sequence[Value], axis: int, name: str) -> Value:

@@ -14,12 +14,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from webnn_py.core.decompositions.common import cut
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rules.matrix import matmul
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.decomposing.common import cut
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 EXACT: Final = 2**24
 """Every integer up to this is a float32."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import product, starmap
 from typing import Any, Final
 
-from webnn_py.graph import Node, Output, Value
+from webnn_py.core.graph import Node, Output, Value
+from webnn_py.core.operators import arithmetic, reduction
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.rewriting.pattern import Match, Pattern
+from webnn_py.devices.rewriting.root_mean_square import DIVIDED, SQUARES
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.operators import arithmetic, reduction
-from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting.pattern import Match, Pattern
-from webnn_py.rewriting.root_mean_square import DIVIDED, SQUARES
 
 
 def root_mean_square(

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import attrs
 
+from webnn_py.core.operators import activation
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.recurrent import MLRecurrentNetworkActivation
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.recurrent_steps import Activation
 from webnn_py.onnx_models.rules.activation import thresholded_relu
-from webnn_py.operators import activation
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.recurrent import MLRecurrentNetworkActivation
-from webnn_py.operators.rules import refuse
 
 OWN: Final[Mapping[str, MLRecurrentNetworkActivation]] = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh"}
 """The activations of WebNN's recurrent operators, by ONNX's names in lower case: ONNX ignores case."""

@@ -9,11 +9,11 @@ from typing import Final
 import attrs
 import numpy as np
 
+from webnn_py.core.decompositions.common import one_of, stacked
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.dynamic_quantization import next_lstm_states
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.operators.decomposing.common import one_of, stacked
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 MOST_STEPS: Final = 2000
 """Each is a dozen operators."""

@@ -7,12 +7,12 @@ from functools import reduce
 import attrs
 import numpy as np
 
+from webnn_py.core.decompositions.common import cut
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.cached_attention import lowest, repeated
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
-from webnn_py.operators.decomposing.common import cut
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 @attrs.frozen

@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.frozen import frozen
+from webnn_py.core.frozen import frozen
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
+from webnn_py.core.operators.windows import Slide
 from webnn_py.onnx_models.conversion.context import ConversionContext
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
-from webnn_py.operators.windows import Slide
 
 MAX_SPATIAL_AXES = 2
 """Of WebNN's operators."""

@@ -8,11 +8,11 @@ import attrs
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.rule_table.declaration import REQUIRED, InputParameter, Rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
 
 IGNORED: Final = "consumed_inputs"
 """An attribute of opset 1: a hint which inputs the outputs may overwrite."""

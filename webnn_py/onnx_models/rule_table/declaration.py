@@ -29,11 +29,11 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, Result, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers import axes
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 Integers = Annotated[tuple[int, ...], axes.integers]
 """A static list of integers, or a single one."""

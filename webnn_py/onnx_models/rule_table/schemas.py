@@ -6,11 +6,11 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from onnx import defs
 
+from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.problems import worded
 from webnn_py.onnx_models.reading.functions import OWN_DOMAINS
 from webnn_py.onnx_models.rule_table.declaration import InputParameter, Rule
 from webnn_py.onnx_models.rule_table.registry import RULES
-from webnn_py.operators.rules import Refused
 
 _OPTIONS: Final[Any] = defs.OpSchema.FormalParameterOption
 _TYPES: Final[Mapping[object, Any]] = {

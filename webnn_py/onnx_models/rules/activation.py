@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
+from webnn_py.core.operators import activation
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted, scalar
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
 from webnn_py.onnx_models.rules import unary
-from webnn_py.operators import activation
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 one_to_one("Elu", activation.elu, 6, 22, attributes=["alpha"])
 one_to_one("HardSigmoid", activation.hard_sigmoid, 6, 22, attributes=["alpha", "beta"])

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from webnn_py.core.operators import arithmetic
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.normalizations import normalized
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
-from webnn_py.operators import arithmetic
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 one_to_one("Add", arithmetic.add, 7, 13, 14)
 one_to_one("Sub", arithmetic.sub, 7, 13, 14)

@@ -5,6 +5,8 @@ from typing import Final, Literal
 
 from onnx import TensorProto
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.cached_attention import rotated
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.reading.element_types import type_name
@@ -21,8 +23,6 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
     window_bias,
 )
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 FLOATS: Final = (None, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
 """The types in which a softmax may be asked to be computed; WebNN computes it in float32."""

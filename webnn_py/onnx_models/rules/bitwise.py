@@ -5,13 +5,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from webnn_py.core.operators import logical
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators import logical
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 MOST_BITS: Final = 2**26
 """The most bits that a tensor is taken apart into: each takes at least a byte."""

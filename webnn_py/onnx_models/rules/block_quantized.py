@@ -4,13 +4,13 @@ from typing import Final
 
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.block_quantized import GATHER_BLOCK_QUANTIZED, dequantized_rows
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import WIDER
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 HALF: Final = 4
 """Bits of an integer of which two share a byte, the first in the lower bits."""

@@ -7,12 +7,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.devices.composites.classical import LINEAR_MODEL, TREE_ENSEMBLE, Transform
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused, refuse
 
 DEEPEST: Final = 256
 """The most levels of a tree; each costs a dozen operators."""

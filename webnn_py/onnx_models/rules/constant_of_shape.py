@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy as np
 from onnx import TensorProto
 
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.reading.tensors import tensor_array
 from webnn_py.onnx_models.rule_helpers.axes import integers
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.rules import refuse
 
 LARGE: Final = 16 << 20
 """A tensor of one value of at least this many bytes is no shape, and the device fills it."""

@@ -7,15 +7,15 @@ from typing import Final, TypeGuard
 import numpy as np
 from onnx import TensorProto, helper
 
-from webnn_py.descriptors import FOUR_BITS
+from webnn_py.core.descriptors import FOUR_BITS
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.block_quantized import packed_in_bytes
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.reading.element_types import type_name
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 WIDER: Final = {"int2": "int8", "int4": "int8", "int16": "int32", "uint2": "uint8", "uint4": "uint8", "uint16": "int32"}
 """Integer types that WebNN lacks, by numpy's names, and what holds their values."""

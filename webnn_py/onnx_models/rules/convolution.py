@@ -7,6 +7,9 @@ from typing import Literal
 import attrs
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
+from webnn_py.core.operators.windows import Slide
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.windows import (
     MAX_SPATIAL_AXES,
@@ -22,9 +25,6 @@ from webnn_py.onnx_models.rule_helpers.windows import (
     windows,
 )
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
-from webnn_py.operators.windows import Slide
 
 
 @rule("Conv", 1, 11, 22)

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from webnn_py.core.operators import arithmetic, logical
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules import matrix, movement
 from webnn_py.onnx_models.rules.matrix import GemmAttributes
-from webnn_py.operators import arithmetic, logical
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 def _aligned(context: ConversionContext, a: MLOperand, b: MLOperand, axis: int | None, *, broadcast: bool) -> MLOperand:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 EQUATION = re.compile(
     r"[A-Za-z]*(?:\.\.\.)?[A-Za-z]*(?:,[A-Za-z]*(?:\.\.\.)?[A-Za-z]*)*(?:->[A-Za-z]*(?:\.\.\.)?[A-Za-z]*)?"

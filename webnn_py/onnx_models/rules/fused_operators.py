@@ -5,6 +5,8 @@ from typing import Final, Literal
 
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank, counted
 from webnn_py.onnx_models.rule_helpers.normalizations import root_mean_square
@@ -14,8 +16,6 @@ from webnn_py.onnx_models.rules.activation import gelu as onnx_gelu
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import GemmAttributes, TransposeAttributes, gemm, matmul
 from webnn_py.onnx_models.rules.normalization import mean_and_inverse
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 LAYER_EPSILON: Final = 1e-12
 QUICK_ALPHA: Final = 1.7020000219345093

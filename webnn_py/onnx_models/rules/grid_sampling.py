@@ -9,14 +9,14 @@ from typing import Final, Literal
 import attrs
 import numpy as np
 
+from webnn_py.core.decompositions.common import one_of, polynomial
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
+from webnn_py.core.operators.windows import Slide
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.windows import WindowAttributes, counts, places_of, windows
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
-from webnn_py.operators.decomposing.common import one_of, polynomial
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
-from webnn_py.operators.windows import Slide
 
 MOST_AXES: Final = 3
 """A cubic sample is made of four elements along each."""

@@ -5,14 +5,14 @@ from typing import Final, Literal
 
 import numpy as np
 
+from webnn_py.core.decompositions.moving import counted_from_start
+from webnn_py.core.operators import indexing
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.reading.element_types import extreme
 from webnn_py.onnx_models.rule_helpers.axes import counted, whole
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
-from webnn_py.operators import indexing
-from webnn_py.operators.decomposing.moving import counted_from_start
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 """The operation of scattered elements on the elements that are there."""

@@ -2,13 +2,13 @@
 
 from typing import Final, Literal
 
+from webnn_py.core.decompositions.common import one_of
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.recurrent_steps import MOST_STEPS
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.decomposing.common import one_of
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 NEEDS: Final = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 """By update rule, whether it has a decay, and a beta."""

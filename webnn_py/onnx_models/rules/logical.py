@@ -2,10 +2,10 @@
 
 import math
 
+from webnn_py.core.operators import logical
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
-from webnn_py.operators import logical
-from webnn_py.operators.operand import MLOperand
 
 one_to_one("Equal", logical.equal, 7, 11, 13, 19)
 one_to_one("Greater", logical.greater, 7, 9, 13)

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import log_softmax
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 Reduction = Literal["none", "sum", "mean"]
 

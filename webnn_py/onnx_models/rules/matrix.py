@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 from onnx import helper
 
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import broadcast, refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.reading.element_types import webnn_data_type
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import broadcast, refuse
 
 LARGEST_DETERMINANT: Final = 8
 """The most rows; n rows have 2**n minors."""

@@ -6,6 +6,9 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from webnn_py.core.decompositions.common import stacked
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION, GROUPED, lowest
 from webnn_py.devices.composites.cached_attention import group_query_attention as check_group_query_attention
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
@@ -26,9 +29,6 @@ from webnn_py.onnx_models.rule_helpers.scaled_attention import (
 from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
-from webnn_py.operators.decomposing.common import stacked
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 @attrs.frozen(kw_only=True)

@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import broadcast, refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank, counted, counted_all, scalar
 from webnn_py.onnx_models.rule_table.declaration import Integer, Integers, rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import broadcast, refuse
 
 
 @rule("Concat", 4, 11, 13)

@@ -3,12 +3,12 @@
 import math
 from typing import Literal
 
+from webnn_py.core.decompositions.reducing import moments
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.decomposing.reducing import moments
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 @rule("BatchNormalization", 1, 6, 7, 9, 14, 15)

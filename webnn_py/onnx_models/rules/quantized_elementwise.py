@@ -6,6 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_helpers.windows import AutoPad, PoolingAttributes
@@ -13,9 +16,6 @@ from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.activation import softmax_of_rows
 from webnn_py.onnx_models.rules.conversion import dequantize, quantize
 from webnn_py.onnx_models.rules.pooling import average_pool
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 @rule("com.microsoft.DequantizeLinear", 1)

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.block_quantized import (
     MATMUL_NBITS,
     check_packed,
@@ -23,8 +25,6 @@ from webnn_py.onnx_models.rule_table.declaration import rule
 from webnn_py.onnx_models.rules.conversion import quantize
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import TransposeAttributes, of_vectors
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 HALF: Final = 4
 """Bits of an integer of which two share a byte."""

@@ -5,14 +5,14 @@ from typing import Final, Literal
 
 import numpy as np
 
+from webnn_py.core.decompositions.common import one_of
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank
 from webnn_py.onnx_models.rule_helpers.integer_products import bytes_of
 from webnn_py.onnx_models.rule_table.declaration import Integers, rule
-from webnn_py.operators.decomposing.common import one_of
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 MOST_STEPS: Final = 512
 """The most steps: where a device does not take the whole network, each is some thirty operators."""

@@ -6,6 +6,9 @@ from typing import Any, Final, Literal
 import attrs
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.recurrent import MLRecurrentNetworkDirection
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.rule_helpers.axes import check_rank, integers
 from webnn_py.onnx_models.rule_helpers.recurrent_activations import GateFunctions, gate_functions
@@ -17,9 +20,6 @@ from webnn_py.onnx_models.rule_helpers.recurrent_steps import (
     rnn_step,
 )
 from webnn_py.onnx_models.rule_table.declaration import rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.recurrent import MLRecurrentNetworkDirection
-from webnn_py.operators.rules import refuse
 
 DIRECTIONS: Final[dict[str, MLRecurrentNetworkDirection]] = {
     "forward": "forward",

@@ -5,14 +5,14 @@ from typing import Any
 
 from onnx import TensorProto
 
+from webnn_py.core.operators import reduction
+from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_helpers.axes import counted, counted_all
 from webnn_py.onnx_models.rule_table.declaration import Integer, Integers, rule
 from webnn_py.onnx_models.rules import unary
-from webnn_py.operators import reduction
-from webnn_py.operators.casting import INTEGER_RANGES
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
 
 LEAVES_SINGLE_ELEMENTS = ("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Reductions that leave an element as it is when they reduce nothing else with it."""

@@ -10,12 +10,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.resampling import InterpolationMode
+from webnn_py.core.operators.rules import check_length, check_positive, refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.rule_helpers.axes import counted_all, numbers
 from webnn_py.onnx_models.rule_table.declaration import Integers, Numbers, rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.resampling import InterpolationMode
-from webnn_py.operators.rules import check_length, check_positive, refuse
 
 PlainMode = Literal["nearest", "linear"]
 Mode = Literal["nearest", "linear", "cubic"]

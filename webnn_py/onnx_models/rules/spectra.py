@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import Integer, rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 
 @rule("DFT", 17, 20)

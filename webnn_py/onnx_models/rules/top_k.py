@@ -5,12 +5,12 @@ from typing import Final
 
 import numpy as np
 
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.reading.element_types import extreme
 from webnn_py.onnx_models.rule_helpers.axes import counted
 from webnn_py.onnx_models.rule_table.declaration import Integer, rule
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 SHORTEST_BLOCK: Final = 128
 """The fewest elements compared with each other at once; longer axes are cut into blocks."""

@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.core.decompositions.common import polynomial
+from webnn_py.core.descriptors import MLOperandDataType
+from webnn_py.core.operators import unary
+from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue
 from webnn_py.onnx_models.rule_table.declaration import one_to_one, rule
-from webnn_py.operators import unary
-from webnn_py.operators.decomposing.common import polynomial
-from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 UNSIGNED: tuple[MLOperandDataType, ...] = ("uint8", "uint32", "uint64")
 

@@ -22,7 +22,9 @@ from onnx import (
     shape_inference,
 )
 
-from webnn_py.message_text import in_brackets
+from webnn_py.core.message_text import in_brackets
+from webnn_py.core.operators.rules import Refused
+from webnn_py.devices.rewriting.report import AppliedRule
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.folding.evaluation import CONSTANT, FOLDED, fold
 from webnn_py.onnx_models.limits import Expenses
@@ -37,8 +39,6 @@ from webnn_py.onnx_models.simplification.value_types import (
     of_known_sizes,
     of_shape,
 )
-from webnn_py.operators.rules import Refused
-from webnn_py.rewriting.report import AppliedRule
 
 SMALL: Final = 1024
 """The most elements of a value that shape inference is given, as it may be a shape."""

@@ -11,13 +11,13 @@ from typing import Final
 import attrs
 from onnx import ModelProto, NodeProto
 
+from webnn_py.devices.rewriting.passes import GraphPass, PassContext, PassManager
+from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.onnx_models.conversion.context import StaticValue
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.reading.model_file import ReadModel
 from webnn_py.onnx_models.reading.node_order import live
 from webnn_py.onnx_models.simplification.known_values import KnownValues
-from webnn_py.rewriting.passes import GraphPass, PassContext, PassManager
-from webnn_py.rewriting.report import PassReport
 
 LOWEST_IR_VERSION: Final = 4
 """Since this version of the file format initializers need not be inputs."""

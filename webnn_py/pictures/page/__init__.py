@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.compiled_plan import CompiledPlan
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.message_text import shortened, visible
+from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.html_page import PageAssets
-from webnn_py.message_text import shortened, visible
 from webnn_py.pictures.constants import Array, ConstantStatistics
 from webnn_py.pictures.description import DrawnOperator, DrawnValue, GraphDescription
 from webnn_py.pictures.layers import Piece

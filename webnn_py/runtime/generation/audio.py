@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.message_text import listed, shown
+from webnn_py.core.message_text import listed, shown
 from webnn_py.runtime.generation.configuration import EncoderConfiguration
 from webnn_py.runtime.generation.steps import EncoderFeeds
 from webnn_py.runtime.records import TensorDescriptor

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.errors import NotSupportedError
+from webnn_py.core.errors import NotSupportedError
 from webnn_py.runtime.generation.decoder import DecoderSource
 from webnn_py.runtime.generation.encoder_decoder import StepSource
 from webnn_py.runtime.generation.steps import Cache, LoadedDecoder

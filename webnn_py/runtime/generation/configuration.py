@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast
 
 import attrs
 
-from webnn_py.message_text import shown
+from webnn_py.core.message_text import shown
 from webnn_py.regular_files import read_regular
 
 Layout = Literal["onnxruntime-genai", "optimum"]

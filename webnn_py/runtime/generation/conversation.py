@@ -13,11 +13,11 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.descriptors import converted, unsigned_long
-from webnn_py.errors import InvalidStateError
-from webnn_py.handle import Handle
-from webnn_py.message_text import shown
-from webnn_py.operators.idl import boolean
+from webnn_py.core.descriptors import converted, unsigned_long
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.handle import Handle
+from webnn_py.core.message_text import shown
+from webnn_py.core.operators.idl import boolean
 from webnn_py.runtime.generation.sampling import Sampling, no_finite_logits
 from webnn_py.runtime.generation.steps import Cache, CrossAttentionCache, EncoderFeeds, LoadedDecoder, StepResult
 from webnn_py.runtime.generation.tokens import TextStream, Token

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from webnn_py.descriptors import MLOperandDataType
-from webnn_py.errors import NotSupportedError
-from webnn_py.message_text import listed, shown
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.descriptors import MLOperandDataType
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.core.message_text import listed, shown
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models import OnnxModel, TensorInfo
-from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.growing_caches import (
     GrowingCaches,
@@ -37,7 +38,6 @@ from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.runtime.tensor import Tensor
-from webnn_py.script.builder import MLGraphBuilder
 
 STEP: Final = "step"
 LOGITS: Final = "logits"

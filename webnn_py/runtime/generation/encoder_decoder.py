@@ -13,10 +13,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from webnn_py.errors import NotSupportedError
-from webnn_py.message_text import listed
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.core.message_text import listed
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models import OnnxModel, TensorInfo
-from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.decoder import (
     BRANCH,
@@ -38,7 +39,6 @@ from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.runtime.models import DrawnModel, OnnxSource, Progress
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.runtime.tensor import Tensor
-from webnn_py.script.builder import MLGraphBuilder
 
 HIDDEN: Final = "encoder_hidden_states"
 """The decoder's input of what the encoder gives."""

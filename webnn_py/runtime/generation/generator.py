@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 import attrs
 import trio
 
-from webnn_py.descriptors import converted, unsigned_long
-from webnn_py.errors import InvalidStateError
-from webnn_py.handle import Handle
-from webnn_py.message_text import shown
+from webnn_py.core.descriptors import converted, unsigned_long
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.handle import Handle
+from webnn_py.core.message_text import shown
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime.environment import Environment
 from webnn_py.runtime.generation.audio import Audio, encoder_feeds

@@ -17,12 +17,12 @@ import attrs
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from webnn_py.errors import NotSupportedError
-from webnn_py.message_text import listed, shown
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.core.message_text import listed, shown
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.reading.tensors import tensor_array
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.builder import MLGraphBuilder
 
 Value = MLOperand | np.ndarray
 Replacing = Callable[[Value], Value]

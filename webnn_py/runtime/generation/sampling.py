@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.errors import OperationError
+from webnn_py.core.errors import OperationError
 
 MOST_ON_DEVICE: Final = 64
 """The most of the greatest logits that a GPU finds itself: it compares each with each of a block."""

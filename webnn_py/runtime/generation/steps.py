@@ -11,9 +11,12 @@ import trio
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from webnn_py.descriptors import MLOperandDataType
-from webnn_py.device.backend import HostArray
-from webnn_py.errors import InvalidStateError
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.descriptors import MLOperandDataType
+from webnn_py.core.device.backend import HostArray
+from webnn_py.core.errors import InvalidStateError
+from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.runtime.generation.configuration import DecoderConfiguration
 from webnn_py.runtime.generation.decoder import LEADING, LOGITS, STEP, TOKEN, DecoderSource, typed
 from webnn_py.runtime.generation.encoder_decoder import HIDDEN, FirstSource, StepSource
@@ -21,9 +24,6 @@ from webnn_py.runtime.generation.sampling import MOST_ON_DEVICE, Logits
 from webnn_py.runtime.runs import ShapeKey
 from webnn_py.runtime.session import WHILE_PENDING, InferenceSession
 from webnn_py.runtime.tensor import Tensor
-from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.graph import MLGraph
-from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from webnn_py.operators.operand import MLOperand
-from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.script.context import MLContext
+from webnn_py.core.api.builder import MLGraphBuilder
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.testing.device_cases.tensors import Array, decode
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from typing import Any, Final, cast
 import attrs
 import numpy as np
 
-from webnn_py.script.context import MLContext
+from webnn_py.core.api.context import MLContext
 from webnn_py.testing.device_cases.drawing import DRAWERS, Drawn, run
 from webnn_py.testing.device_cases.tensors import Array, decode, difference
 

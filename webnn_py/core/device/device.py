@@ -1,0 +1,497 @@
+"""``Device``: a backend, with the bookkeeping that all backends share.
+
+It counts the memory on the device, and it propagates failures: a write or dispatch that fails marks the buffers that it
+should have written, a dispatch that reads a marked buffer marks its outputs, a read of a marked buffer raises, and a
+successful full overwrite clears the mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+import attrs
+import numpy as np
+import trio
+
+from webnn_py.core.device.backend import (
+    SHARED_MEMORY_ATTRIBUTE,
+    Backend,
+    CompiledGraph,
+    Copies,
+    CopyRegion,
+    CountsItself,
+    HostArray,
+    KernelTiming,
+    Lends,
+    Memory,
+    OnProgress,
+    StagesWrites,
+    Storage,
+    TimesKernels,
+    begin_compile,
+    constant_buffers,
+)
+from webnn_py.core.device.bookkeeping.copying import CopiesThroughHost
+from webnn_py.core.device.bookkeeping.exported_memory import Arrival, after_return
+from webnn_py.core.device.records.failure import Failure
+from webnn_py.core.device.records.memory_by_label import Entry, MemoryByLabel
+from webnn_py.core.errors import UnknownError
+from webnn_py.core.graph import Graph
+from webnn_py.core.in_flight import done, like, then
+from webnn_py.core.message_text import device_text, shown
+from webnn_py.core.unreported_errors import Line
+
+Report = Callable[[Sequence[KernelTiming]], None]
+
+
+@attrs.frozen
+class DeviceStatistics:
+    """Counts of the memory that is allocated on a device.
+
+    Attributes:
+        live_buffers: buffers allocated and not released yet.
+        live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
+        host_copies: the number of copies of bytes between host and device.
+        by_label: buffers, graphs and their bytes, without reads in flight, by label.
+        of_backend: the counts of the backend, by its own names.
+    """
+
+    live_buffers: int
+    live_bytes: int
+    host_copies: int
+    by_label: Mapping[str, Entry]
+    of_backend: Mapping[str, int]
+
+
+class Readback:
+    """The bytes of a read for the script; they count as live until they are taken or dropped."""
+
+    __slots__ = ("_device", "data")
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.data: HostArray | None = None
+
+    def take(self) -> HostArray | None:
+        """Return the bytes, or drop them: they no longer count."""
+        data = self.data
+        if data is not None:
+            self._device.live_bytes -= data.nbytes
+            self.data = None
+        return data
+
+
+class GraphHandle:
+    """A graph on the device: empty until compiled, and again after its release."""
+
+    __slots__ = ("captured", "compiled", "constants", "failure", "in_place", "label", "number")
+
+    def __init__(self, label: str = "") -> None:
+        self.label = label
+        self.compiled: CompiledGraph | None = None
+        self.failure: Exception | None = None  # the reason why there is no compiled graph
+        self.captured: list[Memory] = []
+        self.in_place: Mapping[str, str] = {}  # the outputs that may be in the memory of an input: that input
+        self.constants: Mapping[Storage, Memory] = {}  # of constant buffers, which may be destroyed before the graph
+        self.number = 0  # its number for observers; 0 if none has asked for it
+
+
+class Device:
+    """A backend with counts and failures; only the device timeline calls it, one step at a time.
+
+    Steps return None when they are done, else an awaitable that finishes them.
+
+    Args:
+        backend: the backend.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.live_buffers = 0
+        self.live_bytes = 0
+        self._by_label = MemoryByLabel()
+        self.host_copies = 0
+        self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
+        self.host_copy: Callable[[HostArray], Any] = (
+            backend.stage if isinstance(backend, StagesWrites) else methodcaller("copy")
+        )
+        self.is_lost = False
+        self.rates: dict[str, Any] = {}  # measured rates, by data type
+        self.watch_kernels: Callable[[], Report] | None = None  # returns the reporter of the next dispatch
+        self._lent: dict[Storage, None] = {}
+        # Its own limiter: threads of the user's must not keep a device from finishing.
+        self.limiter = trio.CapacityLimiter(1)
+
+    def _count_copy(self) -> None:
+        self.host_copies += 1
+
+    def statistics(self) -> DeviceStatistics:
+        """Return the counts as they are now."""
+        of_backend = self.backend.statistics() if isinstance(self.backend, CountsItself) else {}
+        return DeviceStatistics(
+            self.live_buffers, self.live_bytes, self.host_copies, self._by_label.entries(), of_backend
+        )
+
+    # --- buffers ---------------------------------------------------------------------------------------------
+
+    def allocate(self, storage: Storage) -> Awaitable[None] | None:
+        """Give ``storage`` zeroed memory."""
+        return then(self.backend.allocate(storage.descriptor), partial(self._enter, storage))
+
+    def _enter(self, storage: Storage, data: Any) -> None:
+        # spec: MLContext.createTensor 6.1.1; MLContext.createConstantTensor 10.1.1
+        storage.memory = Memory(data, storage.descriptor.byte_length, label=storage.label)
+        self._count_buffer(storage)
+        self._hold(storage.memory)
+
+    def allocate_constant(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
+        """Give ``storage`` memory with the bytes of ``data``, which never change."""
+
+        def write(_allocated: None) -> Awaitable[None] | None:
+            self.host_copies += 1
+            # spec: MLContext.createConstantTensor 10.1.3
+            return self.backend.write(storage, data)
+
+        return then(self.allocate(storage), write)
+
+    def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
+        """Store ``data``; a failure marks ``storage``, and reports the ``line`` of the call that requested it."""
+        if storage.lent is not None:
+            return after_return([storage], lambda: self.write(storage, data, line))
+        self.host_copies += 1
+        try:  # inlined _write(), with fewer calls, since each run passes here
+            # spec: MLContext.writeTensor 7.1.1
+            pending = self.backend.write(storage, data)
+        except Exception as error:  # noqa: BLE001 - a later read reports it
+            self._fail([storage], "write_buffer()", error, line)
+            return None
+        if pending is not None:
+            return self._finish([storage], pending, "write_buffer()", line, is_whole=True)
+        storage.failure = None
+        return None
+
+    def read(self, storage: Storage, readback: Readback, method: str = "read_buffer()") -> Awaitable[None] | None:
+        """Copy the contents of ``storage`` into ``readback``, for a ``method`` that errors name.
+
+        Raises:
+            UnknownError: a step that should have written the contents has failed.
+        """
+        if storage.lent is not None:
+            return after_return([storage], lambda: self.read(storage, readback, method))
+        if storage.failure is not None:
+            storage.failure.mark_reported()
+            raise UnknownError(f"{method}: the buffer holds no data, because {storage.failure}")
+        self.host_copies += 1
+        try:
+            # spec: MLContext.readTensor(tensor) 8.1.1; MLContext.readTensor(tensor, outputData) 9.1.1
+            data = self.backend.read(storage)
+        except Exception:
+            if storage.failure is not None:  # of a step that was submitted together with the read
+                storage.failure.mark_reported()  # type: ignore[unreachable]  # read() may submit a step that fails
+            raise
+        if isinstance(data, np.ndarray):
+            readback.data = data
+            self.live_bytes += data.nbytes
+            return None
+        return like(data, self._finish_read(data, readback))
+
+    async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
+        readback.data = array = await data
+        self.live_bytes += array.nbytes
+
+    def copy(
+        self, source: Storage, destination: Storage, region: CopyRegion, line: Line | None = None
+    ) -> Awaitable[None] | None:
+        """Copy elements; a failure, or a marked source, marks ``destination``.
+
+        A mark of ``destination`` stays unless all of it is overwritten.
+        """
+        lent = [storage for storage in (source, destination) if storage.lent is not None]
+        if lent:
+            return after_return(lent, lambda: self.copy(source, destination, region, line))
+        if source.failure is not None:
+            why = f"the source of a copy_buffer() holds no data, because {source.failure}"
+            self._follow([destination], source.failure, why)
+            return None
+        is_whole = region.count == destination.descriptor.element_count
+        step = self._copies.copy
+        return self._write([destination], "copy_buffer()", line, step, source, destination, region, is_whole=is_whole)
+
+    def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
+        """Set all bytes to zero; a failure marks ``storage``."""
+        if storage.lent is not None:
+            return after_return([storage], lambda: self.clear(storage, line))
+        return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
+
+    def release(self, storage: Storage) -> Awaitable[None] | None:
+        """Release the memory of ``storage``, if it has any."""
+        if storage.lent is not None:
+            return after_return([storage], lambda: self.release(storage))
+        if storage.failure is not None:
+            storage.failure.miss()
+            storage.failure = None
+        memory, storage.memory = storage.memory, None
+        if memory is None:
+            return None
+        return then(self._let_go(memory), lambda _: self._count_buffer(storage, -1))
+
+    # --- steps that take long --------------------------------------------------------------------------------
+
+    async def give_way(self) -> None:
+        """Let other tasks run during a step that takes seconds.
+
+        Raises:
+            UnknownError: the context is lost.
+        """
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        self.check_goes_on()
+
+    def check_goes_on(self) -> None:
+        """End a long step once the context is lost: the task that closes it, as on Ctrl-C, waits for the step's end.
+
+        Raises:
+            UnknownError: the context is lost.
+        """
+        if self.is_lost:
+            raise UnknownError("the context was lost in the meantime")
+
+    # --- buffers that cross the border -----------------------------------------------------------------------
+
+    def adopt(self, storage: Storage, data: Any) -> None:
+        """Put a user's memory under ``storage``; it is not counted, and never freed."""
+        storage.memory = Memory(data, 0, borrowed=True)
+        self._count_buffer(storage)
+        self._hold(storage.memory)
+
+    def lend(
+        self, storage: Storage, give: Callable[[Any], None], returned: Callable[[], None] = lambda: None
+    ) -> Awaitable[None] | None:
+        """Lend the memory of ``storage`` through ``give``; steps that need it wait until it is ``returned``."""
+        if storage.lent is not None:
+            return after_return([storage], lambda: self.lend(storage, give, returned))
+        backend = self.backend
+        assert isinstance(backend, Lends)  # noqa: S101 - the script checks it before
+        back = storage.lent = trio.Event()
+        self._lent[storage] = None
+
+        def come_back() -> None:
+            self._lent.pop(storage, None)
+            storage.lent = None
+            back.set()
+            returned()
+
+        try:
+            give(backend.lend(storage, come_back, lambda: storage.lent is back))
+        except BaseException:
+            come_back()
+            raise
+        return None
+
+    @property
+    def shared_device(self) -> object:
+        """The GPU device that the memory belongs to; None where it cannot be lent."""
+        return self.backend.device if isinstance(self.backend, Lends) else None
+
+    async def take_back(self, storage: Storage, arrival: Arrival, line: Line | None = None) -> None:
+        """Wait for contents and store them; if they are lost, that marks ``storage``."""
+        if not arrival.event.is_set():
+            storage.lent = arrival.event
+            self._lent[storage] = None
+            await arrival.event.wait()
+            self._lent.pop(storage, None)
+            storage.lent = None
+        if arrival.failure is not None:
+            self._fail([storage], "export_to_gpu()", UnknownError(arrival.failure), line)
+        elif arrival.data is not None:  # else the context is lost
+            await done(self.write(storage, arrival.data, line))
+
+    def recall_lent(self) -> None:
+        """Stop waiting for lent memory, since the context is lost."""
+        self.is_lost = True
+        for storage in list(self._lent):
+            lent, storage.lent = storage.lent, None
+            if lent is not None:
+                lent.set()
+        self._lent.clear()
+
+    # --- graphs ----------------------------------------------------------------------------------------------
+
+    def compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None = None) -> Awaitable[None] | None:
+        """Compile ``graph`` and put it into ``handle``; operators that the backend does not support are expanded first.
+
+        Raises:
+            NotComputableError: the graph has a node that no device computes.
+        """
+        from webnn_py.core.device.compiling.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
+        from webnn_py.core.device.compiling.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
+        from webnn_py.core.device.compiling.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
+
+        validate_graph(graph)
+        if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
+            return self._expand_and_compile(graph, handle, progress)
+        compiled = begin_compile(self.backend, graph, progress)
+        return then(compiled, lambda compiled: self.keep(graph, compiled, handle))
+
+    async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
+        from webnn_py.core.device.compiling.four_bits import prepared  # noqa: PLC0415 - imported when it is used
+
+        expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
+        pending = self.compile(expanded, handle, progress)
+        if pending is not None:
+            await pending
+
+    def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
+        """Put a compiled graph into ``handle``, and hold the memory that it uses."""
+        # spec: build 18.1.3
+        handle.compiled = compiled
+        handle.in_place = getattr(compiled, "in_place", handle.in_place)
+        self._count_graph(handle, compiled.byte_length)
+        handle.constants = {s: s.memory for s in constant_buffers(graph) if s.memory is not None}
+        held = [*handle.constants.values()]
+        for memory in getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ()):  # a check for a protocol takes ten times as long
+            if not memory.holders:
+                memory.label = handle.label
+            held.append(memory)
+        for memory in held:
+            self._hold(memory)
+        handle.captured = held
+
+    def dispatch(
+        self,
+        handle: GraphHandle,
+        inputs: Mapping[str, Storage],
+        outputs: Mapping[str, Storage],
+        line: Line | None = None,
+    ) -> Awaitable[None] | None:
+        """Run a graph; a failure, or a marked input, marks all ``outputs``, as :meth:`write` does."""
+        if self._lent:
+            lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
+            if lent:
+                return after_return(lent, lambda: self.dispatch(handle, inputs, outputs, line))
+        for name, storage in inputs.items():
+            if storage.failure is not None:
+                why = f"the input {shown(name)} of a dispatch() holds no data, because {storage.failure}"
+                self._follow(outputs.values(), storage.failure, why)
+                return None
+        run: Callable[..., Awaitable[None] | None] = self.backend.dispatch
+        if self.watch_kernels is not None:
+            run = partial(_dispatch_timed, self.backend, self.watch_kernels())
+        try:  # as in write()
+            # spec: MLContext.dispatch 8.1.1
+            if handle.failure is not None:
+                raise handle.failure
+            pending = run(handle.compiled, inputs, outputs)
+        except Exception as error:  # noqa: BLE001 - a later read reports it
+            self._fail(outputs.values(), "dispatch()", error, line)
+            return None
+        if pending is not None:
+            return self._finish(outputs.values(), pending, "dispatch()", line, is_whole=True)
+        for storage in outputs.values():
+            storage.failure = None
+        return None
+
+    def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
+        """Release a graph's memory, if it was compiled."""
+        compiled, handle.compiled = handle.compiled, None
+        captured, handle.captured = handle.captured, []
+        handle.constants = {}
+        byte_length = 0 if compiled is None else compiled.byte_length
+        steps = [] if compiled is None else [self.backend.release_graph(compiled)]
+        steps += [self._let_go(memory) for memory in captured]
+        pending = [step for step in steps if step is not None]
+        if pending:
+            return like(pending[-1], self._finish_release_graph(handle, pending, byte_length))
+        if compiled is not None:
+            self._count_graph(handle, -byte_length, -1)
+        return None
+
+    async def _finish_release_graph(
+        self, handle: GraphHandle, pending: list[Awaitable[None]], byte_length: int
+    ) -> None:
+        for step in pending:
+            await step
+        self._count_graph(handle, -byte_length, -1)
+
+    # --- failures --------------------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        storages: Iterable[Storage],
+        method: str,
+        line: Line | None,
+        step: Callable[..., Awaitable[None] | None],
+        *given: Any,
+        is_whole: bool = True,
+    ) -> Awaitable[None] | None:
+        """Take a step that writes ``storages``: a failure marks them; success clears their marks if it ``is_whole``."""
+        try:
+            pending = step(*given)
+        except Exception as error:  # noqa: BLE001 - a later read reports it
+            self._fail(storages, method, error, line)
+            return None
+        if pending is not None:
+            return self._finish(storages, pending, method, line, is_whole=is_whole)
+        if is_whole:
+            _mark(storages, None)
+        return None
+
+    async def _finish(
+        self, storages: Iterable[Storage], pending: Awaitable[None], method: str, line: Line | None, *, is_whole: bool
+    ) -> None:
+        try:
+            await pending
+        except Exception as error:  # noqa: BLE001 - a later read reports it
+            self._fail(storages, method, error, line)
+        else:
+            if is_whole:
+                _mark(storages, None)
+
+    def _fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
+        failure = Failure.of(f"{method} failed: {device_text(error)}", line)
+        if self.is_lost:
+            failure.mark_reported()  # the loss reports it, and no reads follow
+        _mark(storages, failure)
+
+    def _follow(self, storages: Iterable[Storage], failure: Failure, why: str) -> None:
+        _mark(storages, failure.follow(why))
+
+    # --- counts ----------------------------------------------------------------------------------------------
+
+    def _hold(self, memory: Memory) -> None:
+        memory.holders += 1
+        if memory.holders == 1:
+            self._count_bytes(memory.label, memory.byte_length)
+
+    def _let_go(self, memory: Memory) -> Awaitable[None] | None:
+        memory.holders -= 1
+        if memory.holders:
+            return None
+        data, memory.data = memory.data, None
+        pending = None if memory.borrowed else self.backend.free(data)
+        return then(pending, lambda _: self._count_bytes(memory.label, -memory.byte_length))
+
+    def _count_buffer(self, storage: Storage, number: int = 1) -> None:
+        self.live_buffers += number
+        self._by_label.add(storage.label, buffers=number)
+
+    def _count_graph(self, handle: GraphHandle, byte_length: int, number: int = 1) -> None:
+        self.live_bytes += byte_length
+        self._by_label.add(handle.label, graphs=number, byte_length=byte_length)
+
+    def _count_bytes(self, label: str, byte_length: int) -> None:
+        self.live_bytes += byte_length
+        self._by_label.add(label, byte_length=byte_length)
+
+
+def _dispatch_timed(backend: Backend, report: Report, *given: Any) -> Awaitable[None] | None:
+    """Run a graph on a backend that times kernels, and report the timings when the kernels have run."""
+    assert isinstance(backend, TimesKernels)  # noqa: S101 - the watcher checks it before
+    return then(backend.dispatch_timed(*given), report)
+
+
+def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:
+    for storage in storages:
+        storage.failure = failure

@@ -1,0 +1,341 @@
+"""The graph: what the builder makes and a device reads. Frozen, without arrays' values or handles."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from itertools import chain
+from threading import RLock
+from types import EllipsisType
+from typing import Any, Final, final
+from weakref import ref
+
+import attrs
+import numpy as np
+
+from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.frozen import frozen
+from webnn_py.core.message_text import in_brackets
+from webnn_py.core.operators import movement
+from webnn_py.core.operators.declaration import Operator, of_operands
+
+_SAMPLED: Final = 64
+"""Of so many bytes at either end, and of so many between, is the hash of a key."""
+
+_MAKING: Final = RLock()
+"""Held while a node's results are made: two threads that read a graph must get the same."""
+
+_MOST_INPUTS: Final = 16
+"""The most inputs that a node's text lists."""
+
+
+@frozen(eq=False)
+class Value:
+    """An edge of the graph: the data of one operand."""
+
+    descriptor: MLOperandDescriptor
+
+    @property
+    def origin(self) -> Value:
+        """The value that a chain of reshapes starts from; the value itself where it is no reshape."""
+        return self
+
+
+@frozen(eq=False)
+class Input(Value):
+    """A graph input: its data come with each dispatch."""
+
+    name: str
+
+
+@final
+class ContentKey:
+    """Recognizes arrays of the same bytes, by comparing them or by a digest that is computed once two look alike.
+
+    Args:
+        array: contiguous; its bytes never change.
+        digest: that of its bytes, if it is known.
+    """
+
+    __slots__ = ("_array", "_digest", "_hash")
+
+    def __init__(self, array: np.ndarray[Any, Any], digest: bytes | None = None) -> None:
+        data = array.reshape(-1).view(np.uint8)
+        ends, between = data[:_SAMPLED].tobytes() + data[-_SAMPLED:].tobytes(), data[:: data.size // _SAMPLED | 1]
+        self._hash = hash((data.size, ends, between.tobytes()))
+        self._array = data if digest is None else None
+        self._digest = digest
+
+    @property
+    def digest(self) -> bytes:
+        """The digest: of 32 bytes, by BLAKE2b."""
+        if self._digest is None:
+            data = self._array
+            assert data is not None  # noqa: S101 - one of the two is always there
+            self._digest = blake2b(data.data, digest_size=32).digest()
+            self._array = None
+        return self._digest
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(other) is not ContentKey:
+            return self is other
+        if self._hash != other._hash:
+            return False
+        ours, others = self._array, other._array
+        # A comparison takes a thirtieth of two digests. Arrays that only look alike get digests, for all later ones.
+        if ours is not None and others is not None and np.array_equal(ours, others):
+            return True
+        return self.digest == other.digest
+
+    def __repr__(self) -> str:
+        return repr(self.digest)
+
+
+@frozen(eq=False)
+class Constant(Value):
+    """A constant.
+
+    Attributes:
+        data: the host's copy of its bytes, or the device's storage of a constant buffer.
+        key: stands for the bytes; constants of equal keys, data types and shapes are on a device once.
+    """
+
+    data: object
+    key: Hashable | None = None
+
+
+@frozen(eq=False)
+class Output(Value):
+    """The ``index``-th output of a node."""
+
+    node: Node
+    index: int
+
+    @property
+    def origin(self) -> Value:
+        """The value that a chain of reshapes starts from; the value itself where it is no reshape."""
+        found = self.node.reshapes
+        return self if found is None else found
+
+
+@frozen(eq=False)
+class Node:
+    """One use of an operator.
+
+    Attributes:
+        operator: the declaration.
+        operands: the operands that are there, by parameter; a tuple for a sequence of operands.
+        options: every other argument, by parameter; absent ones as None.
+        outputs: the descriptors of the outputs.
+        label: the label that the script gave, or "".
+        drawn: the places, in the order of drawing, of the operators that it computes; more than one where a device has
+            put several together, and the same for all that it puts in an operator's place.
+        inputs: the operands in declaration order, sequences flattened.
+    """
+
+    operator: Operator[..., Any]
+    operands: Mapping[str, Value | tuple[Value, ...]]
+    options: Mapping[str, Any]
+    outputs: tuple[MLOperandDescriptor, ...]
+    label: str = ""
+    drawn: tuple[int, ...] = ()
+    inputs: tuple[Value, ...] = attrs.field(init=False, repr=False)
+    _reshapes: Value | EllipsisType | None = attrs.field(init=False, repr=False, default=...)  # not looked for yet
+    _results: tuple[ref[Output], ...] = attrs.field(init=False, repr=False, default=())
+
+    @inputs.default
+    def _inputs(self) -> tuple[Value, ...]:
+        flat: list[Value] = []
+        for operand in self.operands.values():
+            if isinstance(operand, tuple):
+                flat += operand
+            else:
+                flat.append(operand)
+        return tuple(flat)
+
+    @property
+    def results(self) -> tuple[Output, ...]:
+        """The values that come out, one for each output; the same objects as long as anybody has them.
+
+        An output refers to its node, so its node refers to it weakly: in a cycle, graphs and their constants would stay
+        in memory until the garbage collector runs, which may be never.
+        """
+        known = self._results
+        if len(known) == 1:  # as nearly all nodes have it
+            result = known[0]()
+            if result is not None:
+                return (result,)
+        with _MAKING:
+            if len(self.outputs) == 1:
+                result = self._results[0]() if self._results else None
+                if result is None:
+                    result = Output(self.outputs[0], self, 0)
+                    object.__setattr__(self, "_results", (ref(result),))
+                return (result,)
+            held = [result() for result in self._results] or [None] * len(self.outputs)
+            results = tuple(
+                [
+                    Output(descriptor, self, index) if result is None else result
+                    for index, (descriptor, result) in enumerate(zip(self.outputs, held, strict=True))
+                ]
+            )
+            if None in held:
+                object.__setattr__(self, "_results", tuple(map(ref, results)))
+            return results
+
+    @property
+    def reshapes(self) -> Value | None:
+        """The value whose elements a reshape keeps in their order, before all reshapes in a row; None for other nodes.
+
+        A transpose or a reduction may act as a reshape. It is found once for each node.
+        """
+        found = self._reshapes
+        return self._find_reshapes() if found is ... else found
+
+    def _find_reshapes(self) -> Value | None:
+        found: Value | None = None
+        if _acts_as_reshape(self):
+            chain = [self]
+            for node in chain:  # a loop, since chains may be longer than Python's stack
+                found = node.inputs[0]
+                if isinstance(found, Output):
+                    behind = found.node._reshapes
+                    if behind is ... and _acts_as_reshape(found.node):
+                        chain.append(found.node)
+                    elif isinstance(behind, Value):
+                        found = behind
+            for node in chain[1:]:
+                object.__setattr__(node, "_reshapes", found)
+        object.__setattr__(self, "_reshapes", found)
+        return found
+
+    def value(self, name: str) -> Value:
+        """Return the operand called ``name``, which is there and no sequence."""
+        value = self.operands[name]
+        assert isinstance(value, Value)  # noqa: S101 - for type checkers
+        return value
+
+    def operand(self, name: str) -> MLOperandDescriptor:
+        """Return the descriptor of the operand called ``name``, which is there and no sequence."""
+        return self.value(name).descriptor
+
+    def __str__(self) -> str:
+        types = ", ".join(str(value.descriptor) for value in self.inputs[:_MOST_INPUTS])
+        if len(self.inputs) > _MOST_INPUTS:
+            types = f"{types}, ..."
+        label = in_brackets(self.label)
+        return f"{self.operator.spec_name}{label}({types})"
+
+
+def _acts_as_reshape(node: Node) -> bool:
+    """Return whether a node is a reshape, or a transpose or a reduction that acts as one."""
+    operator = node.operator
+    if operator is movement.reshape:
+        return True
+    if operator is movement.transpose:
+        order = node.options["permutation"]
+        return _keeps_order(node.inputs[0].descriptor.shape, None if order is None else tuple(order))
+    return operator.keeps_one_element and node.operand("input").element_count == node.outputs[0].element_count
+
+
+@lru_cache(1024)  # most calls repeat earlier arguments
+def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) -> bool:
+    """Return whether a transpose keeps the order of the axes that are longer than 1."""
+    order = permutation or range(len(shape))[::-1]
+    long = [axis for axis in order if shape[axis] > 1]
+    return long == sorted(long)
+
+
+@frozen(eq=False)
+class Graph:
+    """A whole graph: nodes in an order in which they can run, and only those that the outputs need."""
+
+    inputs: Mapping[str, Input]
+    outputs: Mapping[str, Value]
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """Return the constants that nodes read, or that are outputs, each once."""
+        read = chain.from_iterable([*[node.inputs for node in self.nodes], self.outputs.values()])
+        return tuple(dict.fromkeys([value for value in read if isinstance(value, Constant)]))
+
+    @cached_property
+    def readers(self) -> Mapping[Value, Sequence[Node | None]]:
+        """The nodes that read each value, as often as they do, in their order; None for an output of the graph."""
+        readers: dict[Value, list[Node | None]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                readers.setdefault(value, []).append(node)
+        for value in self.outputs.values():
+            readers.setdefault(value, []).append(None)
+        return readers
+
+    def nodes_reading(self, value: Value) -> list[Node]:
+        """Return the nodes that read a value, as often as they read it."""
+        return [node for node in self.readers.get(value, ()) if node is not None]
+
+    def has_one_reader(self, value: object) -> bool:
+        """Return whether one node, or one output of the graph, reads a value, and does so once."""
+        return isinstance(value, Value) and len(self.readers.get(value, ())) == 1
+
+    @property
+    def descriptors(self) -> Iterator[MLOperandDescriptor]:
+        """Those of all that nodes read and give."""
+        for node in self.nodes:
+            yield from (value.descriptor for value in node.inputs)
+            yield from node.outputs
+
+    def contents(self) -> list[object]:
+        """Return data whose text is the same for graphs that compute the same and were drawn in the same order.
+
+        A constant is the digest of its bytes, or the identity of the device's storage.
+        """
+        numbers: dict[Value, int] = {}
+        parts: list[object] = []
+        for value in (*self.inputs.values(), *self.constants):
+            numbers[value] = len(numbers)
+            data = value.data if isinstance(value, Constant) else None
+            parts.append((value.descriptor, ContentKey(data).digest if isinstance(data, np.ndarray) else id(data)))
+        for node in self.nodes:
+            options = [(name, one.contents() if isinstance(one, Graph) else one) for name, one in node.options.items()]
+            parts.append((node.operator.name, of_operands(node.operands, numbers.__getitem__), options))
+            numbers |= {result: len(numbers) + index for index, result in enumerate(node.results)}
+        return [*parts, [*self.inputs], [(name, numbers[value]) for name, value in self.outputs.items()]]
+
+    @classmethod
+    def reaching(cls, outputs: Mapping[str, Value]) -> Graph:
+        """Walk back from ``outputs`` and keep what they need."""
+        inputs: dict[str, Input] = {}
+        constants: dict[Constant, None] = {}
+        nodes: list[Node] = []
+        met: set[Node] = set()
+        behind: list[tuple[Node | None, Iterator[Value]]] = []  # whose operands are not all looked at, and the others
+        node: Node | None = None
+        walk: Iterator[Value] = iter(outputs.values())
+        while True:
+            for value in walk:
+                if isinstance(value, Output):
+                    if value.node not in met:
+                        behind.append((node, walk))
+                        node = value.node
+                        met.add(node)
+                        walk = iter(node.inputs)
+                        break
+                elif isinstance(value, Constant):
+                    constants[value] = None
+                elif isinstance(value, Input):
+                    inputs[value.name] = value
+            else:
+                if node is None:
+                    break
+                nodes.append(node)
+                node, walk = behind.pop()
+        graph = cls(inputs, dict(outputs), tuple(nodes))
+        # Met on the way: to look at all values once more takes as long as the walk.
+        object.__setattr__(graph, "constants", tuple(constants))
+        return graph

@@ -1,5 +1,0 @@
-"""The numpy kernels, one module per category of operators; importing this package fills the table."""
-
-from webnn_py.operators.registry import import_categories
-
-import_categories(__name__)

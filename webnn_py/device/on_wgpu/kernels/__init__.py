@@ -1,5 +1,0 @@
-"""The WGSL kernels, one module per category of operators; importing this fills the table."""
-
-from webnn_py.operators.registry import import_categories
-
-import_categories(__name__)

@@ -1,8 +1,0 @@
-"""The driver that all GPU devices of this process share."""
-
-from typing import Final
-
-from webnn_py.device.forking import Driver
-
-DRIVER: Final = Driver("WebGPU")
-"""wgpu-native with the GPUs' drivers."""

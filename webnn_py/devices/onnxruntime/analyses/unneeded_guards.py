@@ -1,0 +1,157 @@
+"""Guards that a graph does not need, since its numbers are finite and its indices in range for all inputs."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from webnn_py.core.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.core.operators import activation, conversion, indexing, pooling, reduction
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.devices.onnxruntime.own_operators.integer_products import SCALED_MATMUL
+from webnn_py.devices.rewriting.passes import ReadConstant
+from webnn_py.devices.rewriting.ranges import Range, ValueRanges
+
+MOST: Final = 2.0**60
+"""Below this magnitude numbers, their squares, and sums of as many as a value may have, are finite in float32."""
+
+LEAST_INPUTS: Final = 20
+"""An exponent of 2: the least bound of a graph's inputs, which usual inputs never exceed."""
+
+MOST_INPUTS: Final = 60
+"""An exponent of 2: larger inputs have squares that are not finite in float32."""
+
+WRONG_FOR_INFINITE: Final = frozenset(
+    {
+        activation.gelu,
+        activation.hard_swish,
+        conversion.quantize_linear,
+        pooling.max_pool2d,
+        reduction.reduce_log_sum_exp,
+        reduction.reduce_max,
+        reduction.reduce_mean,
+        reduction.reduce_min,
+    }
+)
+"""Operators whose fast forms are wrong only for numbers that are not finite, and for some scales."""
+
+INDEXED_SIZE: Final[Mapping[Operator[..., Any], Callable[[Node], int]]] = {
+    indexing.gather: lambda node: node.operand("input").shape[node.options["axis"]],
+    indexing.gather_elements: lambda node: node.operand("input").shape[node.options["axis"]],
+    indexing.gather_nd: lambda node: min(node.operand("input").shape[: node.operand("indices").shape[-1]]),
+}
+"""The size of the axis that indices select from; the least of several."""
+
+
+def _scaled_matmul(ranges: ValueRanges, node: Node) -> Range:
+    scales = [ranges.magnitude(node.operands[name]) for name in ("a_scale", "b_scale")]
+    largest = node.operand("a").shape[-1] * 2**16 * math.prod(scales)
+    return -largest, largest
+
+
+def value_ranges(contents: ReadConstant) -> ValueRanges:
+    """Return the value ranges of graphs that have been rewritten for onnxruntime."""
+    return ValueRanges(contents, {SCALED_MATMUL: _scaled_matmul})
+
+
+def finite_nodes(graph: Graph, ranges: ValueRanges, contents: ReadConstant) -> frozenset[Node]:
+    """Return the nodes that read finite numbers only, in graphs that dequantize something.
+
+    Args:
+        graph: the graph.
+        ranges: the ranges of its values.
+        contents: returns the arrays of constants.
+    """
+    if not any(node.operator is conversion.dequantize_linear for node in graph.nodes):
+        return frozenset()
+    guarded = [node for node in graph.nodes if node.operator in WRONG_FOR_INFINITE and _divides(node, contents)]
+    return frozenset(node for node in guarded if ranges.magnitude(node.inputs[0]) < MOST)
+
+
+def _divides(node: Node, contents: ReadConstant) -> bool:
+    """Return whether the scale of a quantization is constant, and neither 0 nor infinite."""
+    if node.operator is not conversion.quantize_linear:
+        return True
+    scale = node.operands["scale"]
+    return isinstance(scale, Constant) and are_divisors(contents(scale))
+
+
+def are_divisors(scale: np.ndarray) -> bool:
+    """Return whether finite numbers may be divided by each of these."""
+    if scale.size == 1:  # nearly all scales; numpy's functions take ten times as long
+        return math.isfinite(number := scale.item()) and number != 0
+    return bool((np.isfinite(scale) & (scale != 0)).all())
+
+
+def nodes_with_indices_in_range(graph: Graph, ranges: ValueRanges) -> frozenset[Node]:
+    """Return the nodes whose indices are computed in the graph and are never out of range."""
+    found = set()
+    for node in graph.nodes:
+        size_of = INDEXED_SIZE.get(node.operator)
+        if size_of is None or not isinstance(node.operands["indices"], Output):
+            continue
+        indices, size = ranges.of(node.operands["indices"]), size_of(node)
+        if indices is not None and -size <= indices[0] and indices[1] < size:
+            found.add(node)
+    return frozenset(found)
+
+
+@attrs.frozen
+class FinitePools:
+    """Max pools of finite numbers, as long as the graph's inputs are not too large.
+
+    Attributes:
+        nodes: the max pools.
+        inputs: the inputs of float32 that they depend on.
+        largest: the largest root of the sum of squares that each of these inputs may have.
+    """
+
+    nodes: frozenset[Node] = frozenset()
+    inputs: frozenset[Value] = frozenset()
+    largest: float = 2.0**LEAST_INPUTS
+
+    @classmethod
+    def of(cls, graph: Graph, is_guarded: Callable[[Node], bool], ranges: ValueRanges) -> FinitePools:
+        """Return the pools of a graph, if its inputs have fewer elements than the pools read.
+
+        Args:
+            graph: the graph.
+            is_guarded: whether the input of a max pool would have a guard of its own.
+            ranges: the ranges of the graph's values.
+        """
+        pools = [node for node in graph.nodes if node.operator is pooling.max_pool2d and is_guarded(node)]
+        pools = [node for node in pools if _are_finite([node], LEAST_INPUTS, ranges)] if pools else []
+        inputs = _bounding_inputs(pools, ranges)
+        looked_at = sum(value.descriptor.element_count for value in inputs)
+        if looked_at >= sum(node.operand("input").element_count for node in pools):
+            return cls()
+        powers = range(LEAST_INPUTS, MOST_INPUTS + 1)
+        fitting = len(powers)
+        if not _are_finite(pools, MOST_INPUTS, ranges):
+            fitting = bisect_left(powers, True, key=lambda power: not _are_finite(pools, power, ranges))
+        return cls(frozenset(pools), inputs, 2.0 ** powers[fitting - 1])
+
+
+def _are_finite(pools: Iterable[Node], power: int, ranges: ValueRanges) -> bool:
+    """Return whether max pools read finite numbers, if the inputs are at most 2 ** ``power``."""
+    # A sum of squares in float32 is off by some parts in a thousand.
+    bounded = ranges.with_inputs_up_to(2.0 ** (power + 1))
+    return all(bounded.of(node.operands["input"]) is not None for node in pools)
+
+
+def _bounding_inputs(pools: Iterable[Node], ranges: ValueRanges) -> frozenset[Value]:
+    """Return the inputs of a graph that bound the pools' operands, except those behind values with a known range."""
+    found: set[Value] = set()
+    ahead = [value for node in pools for value in node.inputs]
+    while ahead:
+        value = ahead.pop()
+        if value not in found and ranges.of(value) is None:
+            found.add(value)
+            if isinstance(value, Output):
+                ahead += value.node.inputs
+    return frozenset(value for value in found if isinstance(value, Input))

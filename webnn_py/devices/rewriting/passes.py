@@ -1,0 +1,266 @@
+"""Passes: named changes of a graph, in an order; each optional one can be left out, and reports what it did."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from time import perf_counter
+from typing import Any, Final, Protocol, TypeVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from webnn_py.core.graph import Constant, Graph, Node, Value
+from webnn_py.core.graph_rewriting import NodeRule, Replace, first_of, rewrite
+from webnn_py.core.operators.declaration import Operator
+from webnn_py.devices.rewriting.report import AppliedRule, PassReport, RefusedRule, describe, place_of
+from webnn_py.devices.rewriting.rule import RewriteRule, RuleWalk
+
+
+class HasNodes(Protocol):
+    """The input of a pass: a graph, or the nodes of a model in another form."""
+
+    @property
+    def nodes(self) -> Sequence[Any]:
+        """The nodes, in an order in which they can run."""
+
+
+HasNodesT = TypeVar("HasNodesT", bound=HasNodes)
+
+ReadConstant = Callable[[Constant], NDArray[Any]]
+"""Returns the array of a constant."""
+
+PRINTED: Final = "WEBNN_PY_PASSES"
+"""The environment variable that, set to 1, prints every pass of every build to the standard error stream."""
+
+
+def _host_array(constant: Constant) -> NDArray[Any]:
+    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - backends with other constants pass their own reader
+    return constant.data
+
+
+_left_out: set[str] = set()
+"""The names of passes that are left out, for the whole process: builds run in their own tasks and threads."""
+
+
+@attrs.frozen
+class PassContext:
+    """Facts that a pass may use.
+
+    Attributes:
+        contents: returns the arrays of constants; those on the host by default.
+        target: the target that the graph is rewritten for, such as an execution provider of onnxruntime.
+        keeps_subnormals: whether subnormal numbers in constants stay.
+        applied: where passes of whole graphs record what they did.
+        refused: where they record what they nearly did, and why they did not.
+    """
+
+    contents: ReadConstant = _host_array
+    target: str = ""
+    keeps_subnormals: bool = False
+    applied: list[AppliedRule] = attrs.field(factory=list)
+    refused: list[RefusedRule] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class Pass:
+    """A named change of graphs.
+
+    Attributes:
+        name: the name.
+        after: the names of the passes that must come before it.
+        targets: the targets that it is for; None for all.
+        needs: operators of which a graph must have one for the pass to have work; none for any graph.
+        is_required: whether the device cannot run the graph without it. Only other passes may be left out.
+    """
+
+    name: str
+    after: tuple[str, ...] = ()
+    targets: Collection[str] | None = None
+    needs: frozenset[Operator[..., Any]] = frozenset()
+    is_required: bool = False
+
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether the pass may have work in a graph of these operators."""
+        return not self.needs or not self.needs.isdisjoint(operators)
+
+
+@attrs.frozen(kw_only=True)
+class GraphPass(Pass):
+    """A pass that is a function of a whole graph, or of another form of model that its manager rewrites."""
+
+    run: Callable[[Any, PassContext], Any]
+
+
+@attrs.frozen(kw_only=True)
+class GroupingPass(GraphPass):
+    """A pass that changes no node: it decides which nodes are computed together, by one kernel.
+
+    It takes a grouping and returns another, whose ``nodes`` stand for the groups. Passes whose decisions one walk takes
+    are adjacent and have the same function, which runs once and asks :func:`is_left_out` for each of them.
+
+    Attributes:
+        counts: what reports call the groups.
+    """
+
+    run: Callable[[Any, Any], Any]
+    counts: str = "groups"
+
+
+@attrs.frozen(kw_only=True)
+class NodePass(Pass):
+    """A pass that replaces nodes one by one; adjacent node passes share one walk, in which the first match replaces.
+
+    Attributes:
+        make: makes the rule for a graph; None where the pass has no work in it.
+    """
+
+    make: Callable[[Graph, PassContext], NodeRule | None]
+
+
+@attrs.frozen(kw_only=True)
+class RulePass(Pass):
+    """A pass of rewrite rules; adjacent rule passes share one walk.
+
+    Attributes:
+        rules: the rules, in the order in which they are tried.
+    """
+
+    rules: tuple[RewriteRule, ...]
+
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether all operators of one of the drawings are in the graph."""
+        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
+        return super().has_work(operators) and any(pattern.operators <= operators for pattern in patterns)
+
+
+@contextmanager
+def passes_left_out(*names: str) -> Iterator[None]:
+    """Leave passes out of everything that the process builds within the context, for benchmarks and tests.
+
+    A build fails with ValueError where one of them is required.
+    """
+    added = {*names} - _left_out
+    _left_out.update(added)
+    try:
+        yield
+    finally:
+        _left_out.difference_update(added)
+
+
+def is_left_out(name: str) -> bool:
+    """Return whether the pass or step of this name is left out of builds now."""
+    return name in _left_out
+
+
+class PassManager:
+    """Runs passes over graphs, in the order given.
+
+    Args:
+        passes: the passes.
+
+    Raises:
+        ValueError: two passes have one name, or one comes before one that it must follow.
+    """
+
+    def __init__(self, *passes: Pass) -> None:
+        before: set[str] = set()
+        for one in passes:
+            if one.name in before:
+                raise ValueError(f"two passes have the name {one.name!r}")
+            missing = [name for name in one.after if name not in before]
+            if missing:
+                raise ValueError(f"pass {one.name!r} must come after {', '.join(map(repr, missing))}")
+            before.add(one.name)
+        self.passes = passes
+        self._whole: dict[str, list[list[Pass]]] = {}
+        self._asks_for_operators = any(one.needs or isinstance(one, RulePass) for one in passes)
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The names of the passes that may be left out."""
+        return tuple(one.name for one in self.passes if not one.is_required)
+
+    def run(self, graph: HasNodesT, context: PassContext) -> tuple[HasNodesT, tuple[PassReport, ...]]:
+        """Run the passes; return the rewritten graph and a report for each walk."""
+        reports: list[PassReport] = []
+        operators: set[Any] = {node.operator for node in graph.nodes} if self._asks_for_operators else set()
+        for group in self._groups(context.target):
+            there = [one for one in group if one.has_work(operators)]
+            if not there:
+                continue
+            before = graph
+            graph = _run(there, graph, context, reports)
+            if graph is not before and self._asks_for_operators:
+                operators = {node.operator for node in graph.nodes}
+        if os.environ.get(PRINTED) == "1":
+            print(describe(reports), file=sys.stderr)  # noqa: T201 - the variable requests it
+        return graph, tuple(reports)
+
+    def _groups(self, target: str) -> list[list[Pass]]:
+        """Return the passes for a target, those together that share a walk."""
+        if not _left_out and target in self._whole:
+            return self._whole[target]
+        groups = [list(group) for _, group in groupby(self._chosen(target), _kind)]
+        if not _left_out:
+            self._whole[target] = groups
+        return groups
+
+    def _chosen(self, target: str) -> list[Pass]:
+        required = [one.name for one in self.passes if one.is_required and one.name in _left_out]
+        if required:
+            raise ValueError(f"passes {', '.join(map(repr, required))} are required and cannot be left out")
+        return [
+            one for one in self.passes if one.name not in _left_out and (one.targets is None or target in one.targets)
+        ]
+
+
+def _kind(one: Pass) -> object:
+    """Return the same key for passes that share a walk."""
+    if isinstance(one, GroupingPass):
+        return one.run
+    return next((kind for kind in (RulePass, NodePass) if isinstance(one, kind)), one)
+
+
+def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[PassReport]) -> Any:
+    started, before = perf_counter(), graph
+    applied: list[AppliedRule] = []
+    refused: list[RefusedRule] = []
+    first = group[0]
+    if isinstance(first, GraphPass):
+        graph = first.run(graph, attrs.evolve(context, applied=applied, refused=refused))
+    elif isinstance(first, NodePass):
+        graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
+    else:
+        walk = RuleWalk(graph, [rule for one in group if isinstance(one, RulePass) for rule in one.rules])
+        graph, applied, refused = walk.run(), walk.applied, walk.refused
+    names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
+    unit = first.counts if isinstance(first, GroupingPass) else "nodes"
+    seconds, is_changed = perf_counter() - started, graph is not before
+    reports.append(PassReport(names, *counts, seconds, is_changed, applied, refused, unit))
+    return graph
+
+
+def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[AppliedRule]) -> Graph:
+    operators = {node.operator for node in graph.nodes}
+    made = [(one.name, one.make(graph, context)) for one in group]
+    rules = [
+        NodeRule(_noted(name, rule.replace, applied), rule.is_for)
+        for name, rule in made
+        if rule is not None and any(map(rule.is_for, operators))
+    ]
+    return rewrite(graph, first_of(rules)) if rules else graph
+
+
+def _noted(name: str, replace: Replace, applied: list[AppliedRule]) -> Replace:
+    def noted(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        built = replace(node, current)
+        if built:
+            applied.append(AppliedRule(name, place_of(node)))
+        return built
+
+    return noted

@@ -1,0 +1,445 @@
+"""The wgpu backend: buffers are GPU buffers, a graph is a list of compute pipelines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import perf_counter
+from typing import Any, Final, Self, TypeVar
+
+import attrs
+import numpy as np
+import trio
+import wgpu
+
+from webnn_py.core.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
+from webnn_py.core.device.backend import CopyRegion, HostArray, KernelTiming, Memory, OnProgress, Storage
+from webnn_py.core.device.records.failure import Failure
+from webnn_py.core.device.records.saved_code import Bytes, SavedCode
+from webnn_py.core.graph import Graph
+from webnn_py.core.in_flight import InFlight
+from webnn_py.core.message_text import device_text
+from webnn_py.devices.shared_constants import SharedConstants
+from webnn_py.devices.wgpu.adapters import describe, features_of, request_device
+from webnn_py.devices.wgpu.capabilities import capabilities_of, longest_operand
+from webnn_py.devices.wgpu.passes.arena import DeviceMemory
+from webnn_py.devices.wgpu.records.buffer import padded
+from webnn_py.devices.wgpu.records.recently_used import Room
+from webnn_py.devices.wgpu.runtime.buffer_copies import BufferCopies, Span
+from webnn_py.devices.wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
+from webnn_py.devices.wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
+from webnn_py.devices.wgpu.runtime.executable import GraphResources, WgpuGraph, upload
+from webnn_py.devices.wgpu.runtime.memory import STORAGE, ReadbackPool
+from webnn_py.devices.wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
+from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
+from webnn_py.devices.wgpu.runtime.saved_kernels import from_saved
+from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
+from webnn_py.devices.wgpu.runtime.timestamps import FEATURE, TimedLaunches
+from webnn_py.devices.wgpu.runtime.transfers import (
+    COPYING_THREADS,
+    LONG_READ,
+    SLICE_READ,
+    SLICES_READ,
+    as_bytes,
+    copy_mapped,
+)
+from webnn_py.devices.wgpu.runtime.uploads import StagedBytes, UploadRing
+from webnn_py.devices.wgpu.runtime.waiting import Waiting, WaitPolicy
+
+T = TypeVar("T")
+
+SHARED_DEVICES: Final = SharedDevices(request_device)
+"""The devices of contexts that bring none, in this process."""
+
+PROGRESS_SECONDS: Final = 0.01
+"""No more often than this, since the build waits for each call."""
+
+
+class WgpuBackend:
+    """Runs graphs on a WebGPU device, which it shares with other contexts or borrows from the user.
+
+    What is submitted runs in order on the GPU; reads and releases wait for their own part of it only.
+
+    Args:
+        device: the device.
+        give_back: called at the end, when nothing here uses a shared device any more; None for the user's.
+        float16_accumulation: whether products may be summed in float16.
+        cached: how much is kept of compiled pipelines.
+        waiting: how much processor time a wait may take.
+    """
+
+    overlapping = True
+    lost: Callable[[str], None]
+
+    def __init__(
+        self,
+        device: wgpu.GPUDevice,
+        *,
+        give_back: Callable[[], None] | None,
+        float16_accumulation: bool,
+        cached: Room,
+        waiting: WaitPolicy,
+    ) -> None:
+        self.info = describe(device)
+        self.device = device
+        self.lost = to_nobody
+        self._give_back = give_back
+        self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
+        self.capabilities = capabilities_of(longest_operand(device), shader_int64=self._features.shader_int64)
+        self._queue = NativeQueue(device)
+        self._cached = cached
+        self._pipelines = Pipelines.of(device, cached)
+        self._resources = GraphResources(device, self._queue, self._pipelines, self._features, SharedConstants())
+        self._staging = ReadbackPool(device)
+        self._copies = BufferCopies(device)
+        self._compiling = trio.CapacityLimiter(1)
+        self._waiting = Waiting(self._queue, waiting, self._pipelines)
+        self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
+        self._uploads = UploadRing(device, self._queue, self._copiers)
+        self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
+        self._watch = DeviceLossWatch(device, self._say_lost)
+        if give_back is None:  # it may have been lost before; reported soon, when somebody listens
+            self._watch.look_soon("the device had been lost before the context was created")
+
+    @classmethod
+    def on_shared_device(cls, device: wgpu.GPUDevice, **options: Any) -> Self:
+        """A backend on one of ``SHARED_DEVICES``, which it gives back at its end, or now when it cannot be made."""
+        give_back = partial(SHARED_DEVICES.give_back, device)
+        try:
+            return cls(device, give_back=give_back, **options)
+        except BaseException:
+            give_back()
+            raise
+
+    def _say_lost(self, reason: str) -> None:
+        self.lost(f"the GPU device was lost: {reason}")
+
+    # --- buffers ---------------------------------------------------------------------------------------------
+
+    def allocate(self, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
+        """Allocate; WebGPU clears buffers before their first use."""
+        label = f"MLBuffer {descriptor}"
+        try:
+            return self.device.create_buffer(label=label, size=padded(descriptor.byte_length), usage=STORAGE)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+
+    def stage(self, array: HostArray) -> HostArray | StagedBytes:
+        """Return a copy of an array that is to be written; a large one lies in mapped memory."""
+        return self._uploads.stage(array) or array.copy()
+
+    def write(self, storage: Storage, data: HostArray | StagedBytes) -> None:
+        """Copy ``data`` behind everything submitted; what is staged is launched like a dispatch."""
+        if isinstance(data, StagedBytes):
+            launch = lambda: self._queue.launch(self._uploads.commands(data, storage.data))  # noqa: E731
+            self._launch("write_buffer()", [storage], [storage], launch)
+            return
+        self.flush()
+        try:
+            self._check_usable(storage)
+            upload(self._queue.write, storage.data, data)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+
+    def read(self, storage: Storage) -> InFlight[HostArray] | Coroutine[Any, Any, HostArray]:
+        """Submit a copy into a staging buffer; the answer waits for it.
+
+        A long one is copied in slices, and later operations wait until the last is submitted.
+        """
+        byte_length = storage.descriptor.byte_length
+        if byte_length > LONG_READ:
+            return self._read_in_slices(storage)
+        return InFlight(self._finish_read(storage.descriptor, *self._begin_slice(storage, 0, byte_length)))
+
+    async def _finish_read(self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket) -> HostArray:
+        data: HostArray = np.empty(descriptor.shape, descriptor.data_type)
+        await self._finish_slice(as_bytes(data), staging, ticket)
+        return data
+
+    async def _read_in_slices(self, storage: Storage) -> HostArray:
+        """Let the GPU copy some slices while the host copies one."""
+        data: HostArray = np.empty(storage.descriptor.shape, storage.descriptor.data_type)
+        waiting: deque[tuple[HostArray, wgpu.GPUBuffer, Ticket]] = deque()
+        for start in range(0, data.nbytes, SLICE_READ):
+            if len(waiting) == SLICES_READ:
+                await self._finish_slice(*waiting.popleft())
+            part = as_bytes(data)[start : start + SLICE_READ]
+            waiting.append((part, *self._begin_slice(storage, start, part.nbytes)))
+        while waiting:
+            await self._finish_slice(*waiting.popleft())
+        return data
+
+    def _begin_slice(self, storage: Storage, start: int, byte_length: int) -> tuple[wgpu.GPUBuffer, Ticket]:
+        whole = -(-byte_length // 4) * 4
+        try:
+            self._check_usable(storage)
+            staging = self._staging.take(whole)
+            self._submit(partial(self._queue.submit_copy, storage.data, staging, whole, start))
+            self._uploads.map_again()
+            ticket = self._queue.map(staging, whole)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+        self._waiting.expect(ticket)
+        return staging, ticket
+
+    async def _finish_slice(self, target: HostArray, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
+        await self._wait(ticket)
+        self._check_mapped(staging, ticket)
+        source = np.frombuffer(self._queue.mapped_bytes(staging, -(-target.nbytes // 4) * 4), np.uint8, target.nbytes)
+        # What is another's device may be destroyed by another task.
+        look = None if self._give_back is not None else partial(self._check_mapped, staging, ticket)
+        await copy_mapped(target, source, self._copiers, look)
+        self._queue.unmap(staging)
+        self._staging.give_back(staging)
+
+    def _check_mapped(self, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
+        # The device is asked, which takes 7 µs: the library says that memory is mapped which has gone with the device,
+        # and ends the process when it is asked for it.
+        if ticket.done or is_lost(self.device):
+            staging.destroy()
+            self._watch.look()
+            raise RuntimeError(ticket.done or "the device is lost")
+
+    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
+        """Launch a copy like a dispatch; the first that needs a kernel compiles it in a worker thread."""
+        size = BYTES_PER_ELEMENT[source.descriptor.data_type]
+        count = region.count * size
+        taken = Span(source.data, region.source_offset * size, count, source.descriptor.byte_length)
+        target = Span(destination.data, region.destination_offset * size, count, destination.descriptor.byte_length)
+        if taken.overlaps(target):  # two imports of one GPU buffer
+            raise ValueError("source and destination overlap: they are imported from one GPU buffer")
+        launch = partial(self._launch_copy, (source, destination), taken, target)
+        if self._copies.needs_kernel(taken, target) and not self._copies.is_prepared:
+            return self._launch_when_prepared(launch)
+        launch()
+        return None
+
+    async def _launch_when_prepared(self, launch: Callable[[], None]) -> None:
+        await self._in_thread(self._copies.prepare)
+        launch()
+
+    def _launch_copy(self, storages: tuple[Storage, Storage], source: Span, target: Span) -> None:
+        launch = lambda: self._queue.launch(list(self._copies.commands(source, target)))  # noqa: E731
+        self._launch("copy_buffer()", storages, storages[1:], launch)
+
+    def clear(self, storage: Storage) -> None:
+        """Clear like a dispatch."""
+        command = BufferClear(storage.data, -(-storage.descriptor.byte_length // 4) * 4)
+        self._launch("clear_buffer()", [storage], [storage], partial(self._queue.launch, [command]))
+
+    def free(self, data: wgpu.GPUBuffer) -> InFlight[None]:
+        """Destroy a buffer once the GPU has finished with everything submitted so far."""
+        return InFlight(self._free(data, self._work_done()))
+
+    async def _free(self, data: wgpu.GPUBuffer, ticket: Ticket) -> None:
+        await self._wait(ticket)
+        data.destroy()
+
+    def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
+        """Return a user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
+        return check_foreign(value, descriptor, self.device)
+
+    def _check_usable(self, *storages: Storage) -> None:
+        for storage in storages:
+            if storage.is_borrowed:
+                check_usable(storage.data, self.device, self._pipelines.layout((False,))[0])
+
+    def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
+        """Return the memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+        self.flush()  # the user's submissions come behind what is collected
+        return LentBuffer(storage.data, self.device, come_back, is_out)
+
+    # --- graphs ----------------------------------------------------------------------------------------------
+
+    async def compile(self, graph: Graph, on_progress: Callable[[int, int], None] | None = None) -> WgpuGraph:
+        """Write and compile the kernels in a worker thread; call ``on_progress`` with how many are done, and of all."""
+        return await self._in_thread(self._compile, graph, on_progress)
+
+    async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
+        """Compile in a worker thread, and submit the constants that it has uploaded."""
+        try:
+            compiled = await trio.to_thread.run_sync(function, *given, limiter=self._compiling)
+            self._queue.submit_fills()
+        except Exception:
+            self._watch.look()
+            raise
+        return compiled
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return the counts of the cache of pipelines."""
+        return self._pipelines.statistics()
+
+    async def compile_telling(self, graph: Graph, progress: OnProgress) -> WgpuGraph:
+        """Compile a graph and report to ``progress`` how many pipelines are compiled."""
+        return await self.compile(graph, now_and_then(progress))
+
+    def _compile(self, graph: Graph, on_progress: Callable[[int, int], None] | None) -> WgpuGraph:
+        return WgpuGraph(graph, self._resources, on_progress=on_progress)
+
+    @property
+    def code_identity(self) -> str:
+        """The properties that kernels depend on: adapter, driver, features, limits, and the compiler."""
+        limits = sorted((name, value) for name, value in self.device.limits.items())
+        return f"{self.info.adapter}; {self.info.driver}; wgpu {wgpu.__version__}; {self._features}; {limits}"
+
+    async def save_code(self, compiled: WgpuGraph) -> SavedCode:
+        """Return the kernels of a graph, and the bytes of its constants, read back."""
+        contents: dict[DeviceMemory, Bytes] = {}
+        for memory in compiled.constant_memory():
+            storage = Storage(MLOperandDescriptor("uint8", (memory.size,)))
+            storage.memory = Memory(memory, memory.size)
+            contents[memory] = (await self.read(storage)).data
+        return await trio.to_thread.run_sync(partial(compiled.saved, contents), limiter=self._compiling)
+
+    async def load_code(self, code: SavedCode) -> WgpuGraph:
+        """Compile the pipelines of kernels that were saved, and upload constants, in a worker thread."""
+        return await self._in_thread(lambda: WgpuGraph.of_saved(from_saved(code), self._resources))
+
+    def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
+        """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does.
+
+        Those that use a user's buffer are submitted by themselves and at once, before the user can destroy it.
+        """
+        storages = (*inputs.values(), *outputs.values())
+        self._launch("dispatch()", storages, outputs.values(), partial(compiled.run, inputs, outputs))
+        self._waiting.launched(compiled)
+
+    def _launch(
+        self, method: str, storages: Iterable[Storage], written: Iterable[Storage], launch: Callable[[], None]
+    ) -> None:
+        borrowed = [storage for storage in storages if storage.is_borrowed]
+        if borrowed:
+            self.flush()
+        self._unsubmitted.append((method, written))
+        try:
+            self._check_usable(*borrowed)
+            launch()
+            if borrowed:
+                self._submit(self._queue.submit)
+        except wgpu.GPUError as error:
+            self._mark_unsubmitted(error)
+            self._watch.look()
+            raise
+
+    def flush(self) -> None:
+        """Submit what is collected; a failure is recorded in the buffers that it should have written."""
+        if self._unsubmitted:
+            try:
+                self._submit(self._queue.submit)
+            except wgpu.GPUError:
+                self._watch.look()
+
+    def _submit(self, submit: Callable[[], None]) -> None:
+        """Submit what is collected; a failure marks what it should have written."""
+        try:
+            submit()
+        except wgpu.GPUError as error:
+            self._mark_unsubmitted(error)
+            raise
+        self._unsubmitted = []
+
+    def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
+        is_reported_by_loss = is_lost(self.device)
+        for method, written in self._unsubmitted:
+            failure = Failure.of(f"{method} failed: {device_text(error)}")
+            if is_reported_by_loss:
+                failure.mark_reported()
+            for storage in written:
+                storage.failure = failure
+        self._unsubmitted = []
+
+    def _work_done(self) -> Ticket:
+        self.flush()
+        self._uploads.map_again()
+        return self._queue.work_done()
+
+    def release_graph(self, compiled: WgpuGraph) -> InFlight[None]:
+        """Destroy the graph's buffers once the GPU has finished with everything submitted so far."""
+        return InFlight(self._release_graph(compiled, self._work_done()))
+
+    async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
+        await self._wait(ticket)
+        compiled.release()
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    async def finish(self) -> None:
+        """Wait until the GPU has finished with everything submitted so far."""
+        ticket = self._work_done()
+        self._waiting.expect(ticket)
+        await self._wait(ticket)
+
+    def stop(self) -> None:
+        """End a build that is going on; what is submitted cannot be stopped."""
+        self._queue.end()
+
+    def close(self) -> None:
+        """Drop the staging buffers and pipelines, and give a shared device back."""
+        self._watch.stop()
+        self.lost = to_nobody
+        self._staging.close()
+        self._uploads.close()
+        self._pipelines.close(self._cached)
+        self._copiers.shutdown(wait=False)
+        del self._copiers  # here, where interrupts are held off: its threads have weak references with callbacks
+        if self._give_back is not None:
+            self._give_back()
+
+    async def _wait(self, ticket: Ticket) -> None:
+        await self._waiting.wait(ticket)
+
+
+class TimingWgpuBackend(WgpuBackend):
+    """On a device whose clock can be read."""
+
+    def dispatch_timed(
+        self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> InFlight[list[KernelTiming]]:
+        """Submit all kernels of a graph by themselves and now, with timestamps; the answer waits for them."""
+        self.flush()
+        try:
+            self._check_usable(*inputs.values(), *outputs.values())
+            timed = compiled.timed(inputs, outputs)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+        try:
+            reading = self.read(timed.storage)
+        except BaseException:
+            timed.release()
+            raise
+        return InFlight(self._finish_timed(timed, reading))
+
+    async def _finish_timed(self, timed: TimedLaunches, reading: Awaitable[HostArray]) -> list[KernelTiming]:
+        try:
+            return timed.timings(await reading)
+        finally:
+            timed.release()
+
+
+def now_and_then(progress: Callable[[int, int], object]) -> Callable[[int, int], None]:
+    """Return a function that calls ``progress`` now and then, in the event loop's thread, and at the end.
+
+    Args:
+        progress: the program's; what it raises is raised in the build's thread.
+    """
+    reported = 0.0
+
+    def report(done: int, total: int) -> None:
+        nonlocal reported
+        now = perf_counter()
+        if done == total or now - reported >= PROGRESS_SECONDS:
+            reported = now
+            trio.from_thread.run_sync(progress, done, total)
+
+    return report
+
+
+def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:
+    """Return the backend for a device, by its features."""
+    return TimingWgpuBackend if FEATURE in device.features else WgpuBackend
