@@ -57,7 +57,7 @@ async def test_long_builds_run_in_a_thread(context, backend, case, monkeypatch):
     if case not in LONG[backend]:
         pytest.skip(f"{backend} does little for {case} while it builds")
     draw, shape = LONG[backend][case]
-    graph_class = getattr(importlib.import_module(f"webnn_py.core.device.on_{backend}.executable"), GRAPHS[backend])
+    graph_class = getattr(importlib.import_module(f"webnn_py.devices.{backend}.executable"), GRAPHS[backend])
     threads = noted(monkeypatch, graph_class, "__init__")
     builder = MLGraphBuilder(context)
     graph = await builder.build({"y": draw(builder, builder.input("x", data_type="float32", shape=shape))})

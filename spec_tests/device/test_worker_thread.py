@@ -226,7 +226,7 @@ async def test_a_build_runs_in_the_loops_thread_only_where_it_is_short_and_witho
     await trio.testing.wait_all_tasks_blocked()  # a timeline that has told of it may have let others run
     sent = noted(monkeypatch, WorkerThread, "run")
     builder = MLGraphBuilder(context)
-    executable = importlib.import_module(f"webnn_py.core.device.on_{backend}.executable")
+    executable = importlib.import_module(f"webnn_py.devices.{backend}.executable")
     count = int(part * LATE_SECONDS / executable.SECONDS_PER_NODE)
     y = draw(builder, builder.input("x", data_type="float32", shape=[2]), count)
     async with trio.open_nursery() as nursery:

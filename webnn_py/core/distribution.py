@@ -7,7 +7,7 @@ from typing import Final
 REQUIREMENT: Final = re.compile(r"""([^;]+?)\s*;\s*extra == ['"]([\w-]+)['"]""")
 """A requirement of an extra, as hatchling writes it: other extras of this package are resolved."""
 
-PACKAGE: Final = Path(__file__).parent
+PACKAGE: Final = Path(__file__).parents[1]
 
 
 def install_command(extra: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final, final
 import outcome
 import trio
 
-_PACKAGE: Final = str(Path(__file__).parent) + os.sep
+_PACKAGE: Final = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
 
 _STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
