@@ -221,6 +221,13 @@ def test_a_split_into_billions_takes_no_time_and_stays():
     assert time.thread_time() - started < 2
 
 
+def test_a_split_of_more_outputs_than_it_says_stays():
+    """ONNX's inference ends the process at the output that is one too many."""
+    text = "(float[1] a, float[1] b, float[1] c) { a, b, c = Split <axis = 0, num_outputs = 2> (x) }"
+    result = simplify(read_model(made(text, "float[2] x", opset=18), LIMITS), {}, {})
+    assert operators(result) == ["Split"]
+
+
 def test_a_negative_size_is_none_that_onnx_is_asked_about():
     """Its inference ends the process where such an axis is sliced."""
     known = "int64[1] starts = {0}, int64[1] ends = {1}, int64[1] axes = {0}"

@@ -213,9 +213,7 @@ class KnownValues:
         schema = self._schema(node)
         types = {name: self._type_of(name) for name in node.input if name}
         known = {name: of_known_sizes(item) for name, item in types.items() if item is not None}
-        # Of a Split that declares more outputs than it has, the inference makes as many types, even billions.
-        more = [item.i for item in node.attribute if item.name == "num_outputs" and item.i > len(node.output)]
-        if schema is None or len(known) < len(types) or (node.op_type == "Split" and more):
+        if schema is None or len(known) < len(types) or not _may_be_inferred(schema, node):
             return declared
         small = [
             name
@@ -297,3 +295,12 @@ class KnownValues:
 
 def _applied(rule: str, node: NodeProto) -> AppliedRule:
     return AppliedRule(rule, f"{node.op_type}{in_brackets(node.name)}")
+
+
+def _may_be_inferred(schema: defs.OpSchema, node: NodeProto) -> bool:
+    """Return whether ONNX's inference takes a node: it ends the process where some counts do not fit."""
+    fits = schema.min_input <= len(node.input) <= schema.max_input
+    fits = fits and schema.min_output <= len(node.output) <= schema.max_output
+    # Of a Split it makes as many types as the attribute says, even billions, and writes past the end of fewer.
+    counts = [item.i for item in node.attribute if item.name == "num_outputs"]
+    return fits and (node.op_type != "Split" or all(count == len(node.output) for count in counts))
