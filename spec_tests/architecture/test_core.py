@@ -140,6 +140,33 @@ def test_no_layer_reads_an_underscore_name_of_the_core():
     )
 
 
+def test_no_weak_reference_of_the_core_has_a_callback_in_python():
+    """Trio raises a KeyboardInterrupt in such a callback, where Python prints it, and the program goes on for ever."""
+    places = [
+        f"{path}:{line} uses {name}"
+        for path in modules()
+        if is_core(path)
+        for line, name in weak_collections((ROOT / path).read_text(encoding="utf-8"))
+    ]
+    assert not places, "\n".join(places)
+
+
+def weak_collections(source: str) -> list[tuple[int, str]]:
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(module="weakref", names=names):
+                found += [(node.lineno, item.name) for item in names if item.name.startswith("Weak")]
+            case ast.Attribute(value=ast.Name(id="weakref"), attr=name) if name.startswith(("Weak", "finalize")):
+                found.append((node.lineno, name))
+    return found
+
+
+def test_weak_collections_are_found_however_they_are_imported():
+    source = "import weakref\nfrom weakref import WeakSet, ref\nweakref.finalize(1, 2)\nweakref.ref(3)"
+    assert weak_collections(source) == [(2, "WeakSet"), (3, "finalize")]
+
+
 SOURCE = """
 from webnn_py.core.handle import Handle, _secret
 

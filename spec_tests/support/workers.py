@@ -105,6 +105,10 @@ class Scheduling(LoadScopeScheduling):
         super().add_node_collection(node, collection)
         self._positions[node] = {nodeid: position for position, nodeid in enumerate(collection)}
 
+    def _reschedule(self, node):
+        if node in self._positions:  # unless it has taken a crashed worker's place, and still collects
+            super()._reschedule(node)
+
     def _assign_work_unit(self, node):
         assigned = self.assigned_work.setdefault(node, {})
         for group in [group for group, unit in assigned.items() if all(unit.values())]:

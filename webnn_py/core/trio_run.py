@@ -4,8 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final, NoReturn, final
-from weakref import WeakSet
+from typing import ClassVar, Final, NoReturn, final
 
 from trio.lowlevel import Task, TrioToken, current_task, current_trio_token, in_trio_task
 
@@ -22,7 +21,10 @@ FORKED: Final = (
 class TrioRun:
     """The run of trio that this was made in: what changes state is called in its tasks."""
 
-    __slots__ = ("__weakref__", "_seen", "_token", "called", "thread")
+    __slots__ = ("_depth", "_seen", "_token", "called", "thread")
+
+    depth: ClassVar[int] = 0
+    """How many times :func:`os.fork` lies between this process and the one that imported the module."""
 
     def __init__(self, call: str) -> None:
         """Note the trio run in which ``call`` is made.
@@ -31,11 +33,11 @@ class TrioRun:
             RuntimeError: there is none.
         """
         check_in_trio(call)
-        self._token: TrioToken | None = current_trio_token()
+        self._depth = self.depth
+        self._token: TrioToken = current_trio_token()
         self.thread = threading.get_ident()
         self._seen: Task | None = current_task()
         self.called: Callable[[str], None] | None = None
-        _RUNS.add(self)
 
     def check(self, call: str, *, is_call: bool = True) -> Task:
         """Refuse a call from another thread, another process, another trio run or none; else report it to ``called``.
@@ -54,8 +56,8 @@ class TrioRun:
             task = current_task()
         except RuntimeError:
             self._refuse(call)
-        if task is not self._seen:
-            if current_trio_token() is not self._token:
+        if task is not self._seen or self._depth != TrioRun.depth:
+            if self.is_inherited or current_trio_token() is not self._token:
                 self._refuse(call)
             self._seen = task  # a task stays in its run, so one that was checked needs no second check
         if self.called is not None and is_call:
@@ -65,11 +67,7 @@ class TrioRun:
     @property
     def is_inherited(self) -> bool:
         """Return whether this was made in a process that the present one was forked from."""
-        return self._token is None
-
-    def leave_to_parent(self) -> None:
-        """Refuse all calls, in a process that was forked."""
-        self._seen = self._token = None
+        return self._depth != TrioRun.depth
 
     def _refuse(self, call: str) -> NoReturn:
         if self.is_inherited:
@@ -84,16 +82,12 @@ class TrioRun:
         )
 
 
-_RUNS: Final[WeakSet[TrioRun]] = WeakSet()
-
-
-def _leave_to_parent() -> None:
-    for run in _RUNS:
-        run.leave_to_parent()
+def _note_fork() -> None:
+    TrioRun.depth += 1
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def check_in_trio(call: str) -> None:

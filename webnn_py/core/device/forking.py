@@ -5,22 +5,26 @@ from __future__ import annotations
 import ctypes
 import os
 from typing import Any, Final, final
-from weakref import WeakSet
+from weakref import ref
 
 from webnn_py.core.errors import NotSupportedError
 
-_OPEN: Final[WeakSet[Any]] = WeakSet()
-_DRIVERS: Final[WeakSet[Driver]] = WeakSet()
+_OPEN: Final[list[ref[Any]]] = []
+"""No ``WeakSet``: that has callbacks in Python, in which trio would raise an interrupt that is then lost."""
+
+_DRIVERS: Final[list[Driver]] = []
 
 
 def keep_in_children(native: object) -> None:
     """Never finalize a native object in processes that are forked from this one: that may wait for its threads."""
-    _OPEN.add(native)
+    _OPEN[:] = [other for other in _OPEN if other() is not None]
+    _OPEN.append(ref(native))
 
 
 def _after_fork() -> None:
-    for native in _OPEN:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
+    for reference in _OPEN:
+        if (native := reference()) is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
     if any(driver.is_inherited for driver in _DRIVERS):
         _skip_exit_handlers()
 
@@ -50,7 +54,7 @@ class Driver:
     def __init__(self, name: str) -> None:
         self._name = name
         self._process: int | None = None
-        _DRIVERS.add(self)
+        _DRIVERS.append(self)
 
     @property
     def is_inherited(self) -> bool:
