@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, cast
 
 import attrs
 
+from webnn_py.core.descriptors import converted, unsigned_long
 from webnn_py.core.message_text import shown
 from webnn_py.regular_files import read_regular
 
@@ -32,6 +33,9 @@ LAYERS: Final = ("decoder_num_hidden_layers", "decoder_layers", "num_decoder_lay
 
 CONTEXTS: Final = ("max_target_positions", "max_position_embeddings")
 """The names of the most tokens of a decoder."""
+
+DEFAULT_CAPACITY: Final = 2048
+"""The tokens that caches hold where no capacity is given, unless the model knows fewer positions."""
 
 MOST_LAYERS: Final = 10_000
 """The most layers of a decoder; the largest models have a hundred."""
@@ -166,6 +170,26 @@ class DecoderConfiguration:
         """The tokens that a sequence begins with which has no prompt."""
         start = () if self.start_token is None else (self.start_token,)
         return start if self.encoder is None else (*start, *self.encoder.forced)
+
+    def capacity(self, given: int | None) -> int:
+        """Return how many tokens the caches hold.
+
+        Args:
+            given: the argument of ``create_generator()``; None for the default.
+
+        Raises:
+            TypeError: it is no integer.
+            ValueError: the model knows fewer positions, or it is not positive.
+        """
+        if given is None:
+            return min(self.context_length, DEFAULT_CAPACITY)
+        capacity = converted("create_generator(): capacity", unsigned_long, given)
+        if not 1 <= capacity <= self.context_length:
+            raise ValueError(
+                f"create_generator(): capacity is {capacity}; it must be from 1 to {self.context_length}, "
+                "what the model knows"
+            )
+        return capacity
 
 
 def read_configuration(folder: Path, file: str | None, given: Mapping[str, Any] | None = None) -> DecoderConfiguration:

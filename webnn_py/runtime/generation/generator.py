@@ -30,9 +30,6 @@ from webnn_py.runtime.session import InferenceSession, SessionOptions
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-USUAL_CAPACITY: Final = 2048
-"""The capacity where none is given, unless the model knows fewer positions."""
-
 MOST_SEQUENCES: Final = 1024
 """Of a conversation."""
 
@@ -211,7 +208,7 @@ async def create_generator(  # noqa: PLR0913 - as many options as a decoder's fo
         raise TypeError(f"create_generator(): config is {shown(config)}; it must be a mapping, as config.json has it")
     path = Path(folder)
     configuration = await trio.to_thread.run_sync(read_configuration, path, file, config)
-    room = _capacity(capacity, configuration)
+    room = configuration.capacity(capacity)
     loaded = await _tokenizer(path, tokenizer)
     options = SessionOptions(frozenset(), enable_graph_capture=False, progress=progress)
     if configuration.encoder is not None:
@@ -291,18 +288,6 @@ def generate(
         raise
     generation._owns = True
     return generation
-
-
-def _capacity(given: int | None, configuration: DecoderConfiguration) -> int:
-    most = configuration.context_length
-    if given is None:
-        return min(most, USUAL_CAPACITY)
-    capacity = converted("create_generator(): capacity", unsigned_long, given)
-    if not 1 <= capacity <= most:
-        raise ValueError(
-            f"create_generator(): capacity is {capacity}; it must be from 1 to {most}, what the model knows"
-        )
-    return capacity
 
 
 async def _tokenizer(folder: Path, given: str | os.PathLike[str] | Tokenizer | None) -> Tokenizer | None:
