@@ -14,7 +14,6 @@ From the top::
     results       what a run gave: summaries of outputs, classes, times
     feeds         what every input is given, its shape found out from all that is known
     pictures, sounds   files of these as arrays
-    size_search   sizes for open dimensions at which the model can be imported
     declared      the model's inputs, and the sizes of its dimensions
     loading       a model's file, read
     progress      bars on a terminal

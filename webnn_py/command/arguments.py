@@ -18,7 +18,7 @@ INPUT_HELP = (
 
 GRAPH_HELP = (
     "write the graph and what the device made of it: .html (a page to look around in, with weights' statistics), .svg, "
-    ".mmd (mermaid), .dot or .txt"
+    ".mmd (mermaid), .dot, or .txt (with the changes by each pass of the device)"
 )
 
 
@@ -38,9 +38,6 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_backend(info)
     _add_parts(info)
     info.add_argument("--graph", type=Path, metavar="FILE", help=GRAPH_HELP)
-    info.add_argument(
-        "--passes", action="store_true", help="build the graph, and list the changes by each pass of the device"
-    )
     info.add_argument(
         "--browser",
         action="append",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import attrs
 import numpy as np
@@ -29,31 +29,6 @@ MOST_SHOWN: Final = 3
 
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
-
-
-Role = Literal["batch", "channels", "height", "width", "length"]
-
-Advice = Callable[[], str]
-"""Gives sizes that can be given for open dimensions, in words that follow a comma."""
-
-
-@attrs.frozen
-class OpenSize:
-    """A dimension that a model leaves open.
-
-    Attributes:
-        key: its name; where it has none, its input and axis.
-        usual: a size that a user may begin with.
-        role: what it is likely to be.
-        is_last: whether it is the last of its input.
-        option: whether ``--shape`` can name it; otherwise it takes the shape of the input.
-    """
-
-    key: str | tuple[str, int]
-    usual: int
-    role: Role
-    is_last: bool
-    option: bool
 
 
 @attrs.frozen
@@ -268,8 +243,8 @@ class Shapes:
         self._sizes: dict[str, tuple[int, str]] = {}
         self._known: dict[str, tuple[int, ...]] = {}
         dimensions = {size for item in inputs.values() for size in item.shape or () if isinstance(size, str)}
-        dimensions -= {UNNAMED, *inputs}
-        allowed = [*inputs, *sorted(dimensions)]
+        self._dimensions = dimensions - {UNNAMED, *inputs}
+        allowed = [*inputs, *sorted(self._dimensions)]
         for name, text in named("--shape", texts, allowed, "the model's inputs and dimensions are").items():
             sizes = _sizes(name, text)
             if name in inputs:
@@ -317,54 +292,27 @@ class Shapes:
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None
 
-    def open_sizes(self, names: Iterable[str]) -> list[OpenSize]:
-        """Return the dimensions of these inputs that are open, those of one name once."""
-        found: dict[str | tuple[str, int], OpenSize] = {}
+    def guessed(self, names: Iterable[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+        """Return shapes of inputs with usual sizes for what is open, and the values of ``--shape`` that give these."""
+        by_dimension: dict[str, int] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
+        whole: list[str] = []
         for name in names:
             shape = self.of(name)
-            for axis, (size, usual, role) in enumerate(zip(shape or (), *_usual(shape), strict=False)):
+            sizes = [1] if shape is None else []
+            for size, usual in zip(shape or (), _usual(shape or ()), strict=True):
                 if isinstance(size, int):
-                    continue
-                is_named = size != UNNAMED and size not in self._inputs
-                key = size if size != UNNAMED else (name, axis)
-                last = axis == len(shape or ()) - 1
-                found.setdefault(key, OpenSize(key, usual, role, last, is_named))
-        return list(found.values())
+                    sizes.append(size)
+                else:
+                    sizes.append(usual if size == UNNAMED else by_dimension.setdefault(size, usual))
+            shapes[name] = tuple(sizes)
+            if shape is None or any(isinstance(size, str) and size not in self._dimensions for size in shape):
+                whole.append(f"{name}={','.join(map(str, sizes))}")
+        named_sizes = [f"{name}={size}" for name, size in by_dimension.items() if name in self._dimensions]
+        return shapes, [*named_sizes, *whole]
 
-    def shapes_with(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of inputs at sizes of their open dimensions; one of unknown rank has one element."""
-        by_key = {slot.key: size for slot, size in sizes.items()}
-        shapes = {}
-        for name in names:
-            shape = self.of(name)
-            shapes[name] = (
-                (1,)
-                if shape is None
-                else tuple(
-                    size if isinstance(size, int) else by_key[(name, axis) if size == UNNAMED else size]
-                    for axis, size in enumerate(shape)
-                )
-            )
-        return shapes
-
-    def shape_options(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> list[str]:
-        """Return the values of the options ``--shape`` that give these sizes."""
-        names = list(names)
-        shapes = self.shapes_with(names, sizes)
-        found = {f"{slot.key}={size}": None for slot, size in sizes.items() if slot.option}
-        options = {slot.key for slot in sizes if slot.option}
-        for name in names:
-            shape = self.of(name)
-            if shape is None or any(isinstance(size, str) and size not in options for size in shape):
-                found[f"{name}={','.join(map(str, shapes[name]))}"] = None
-        return list(found)
-
-    def all_fixed(self, names: Iterable[str], advice: Advice) -> dict[str, tuple[int, ...]]:
+    def all_fixed(self, names: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of inputs.
-
-        Args:
-            names: of the inputs.
-            advice: gives sizes that can be given, in words; called where some are missing.
 
         Raises:
             BadInputError: some are open, or of a type that cannot be given.
@@ -376,7 +324,7 @@ class Shapes:
                 _ = self._inputs[name].dtype  # of a type that cannot run, shapes do not help
             needed = "; ".join(f"input {name!r} is {self._inputs[name]}" for name in missing[:MOST_SHOWN])
             needed += f"; and {len(missing) - MOST_SHOWN} more" if len(missing) > MOST_SHOWN else ""
-            raise BadInputError(f"give the open shapes ({needed}), {advice()}")
+            raise BadInputError(f"give the open shapes ({needed}), for example {as_options(self.guessed(shapes)[1])}")
         return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
@@ -427,18 +375,15 @@ class AskedInputs:
         return cls({name: item for name, item in inputs.items() if name not in frozen}, frozen, shapes)
 
 
-def as_options(name: str, values: Iterable[str]) -> list[str]:
-    """Return an option that may be repeated as a user types it, with each value."""
-    return [f"{name} {shlex.quote(text)}" for text in values]
+def as_options(shapes: Iterable[str]) -> str:
+    """Return values of ``--shape`` as a user types them."""
+    return " ".join(f"--shape {shlex.quote(text)}" for text in shapes)
 
 
-def _usual(shape: Sequence[int | str] | None) -> tuple[tuple[int, ...], tuple[Role, ...]]:
-    """Return sizes that a user may begin with, and what the dimensions are: pictures of 224 × 224, or a batch first."""
-    if shape is None:
-        return (), ()
+def _usual(shape: Sequence[int | str]) -> tuple[int, ...]:
+    """Return sizes that a user may begin with: a batch of one, pictures of 224 × 224, lengths of 16."""
     if len(shape) == 4 and (shape[1] in {1, 3} or shape[3] in {1, 3} or isinstance(shape[1], str)):
-        if shape[3] in {1, 3}:
-            return (1, 224, 224, 3), ("batch", "height", "width", "channels")
-        return (1, 3, 224, 224), ("batch", "channels", "height", "width")
-    lengths: list[Role] = ["length"] * (len(shape) - 1)
-    return (1, *[16] * len(lengths)), ("batch", *lengths)
+        return (1, 224, 224, 3) if shape[3] in {1, 3} else (1, 3, 224, 224)
+    last = len(shape) - 1
+    # Exporters leave the batch without a name wherever it stands; what is last is the length.
+    return tuple(1 if axis == 0 or (size == UNNAMED and axis < last) else 16 for axis, size in enumerate(shape))

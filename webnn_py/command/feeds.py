@@ -14,7 +14,6 @@ import numpy as np
 
 from webnn_py.command import pictures, sounds
 from webnn_py.command.declared import (
-    Advice,
     Array,
     DeclaredInput,
     Shapes,
@@ -47,7 +46,7 @@ class GivenInput:
 
 
 def make_feeds(
-    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, advice: Advice
+    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace
 ) -> dict[str, GivenInput]:
     """Return the data for every input, in the model's order.
 
@@ -55,7 +54,6 @@ def make_feeds(
         inputs: the inputs that are not frozen.
         shapes: what is known of their shapes; learns those of files.
         options: of the command line.
-        advice: gives sizes for what is open, in words.
 
     Raises:
         BadInputError: a source does not fit its input, or a shape is open that nothing says.
@@ -74,7 +72,7 @@ def make_feeds(
             given[name] = GivenInput(checked(inputs[name], array, source), description)
             shapes.bind(name, array.shape, source)
     made = [name for name in inputs if name not in given]
-    fixed = shapes.all_fixed(made, advice)
+    fixed = shapes.all_fixed(made)
     _check_fits_memory({name: inputs[name] for name in made}, fixed)
     generator = np.random.default_rng(options.seed)
     for name in made:

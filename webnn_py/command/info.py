@@ -11,20 +11,18 @@ import attrs
 import trio
 
 from webnn_py import pictures
-from webnn_py.command.declared import AskedInputs, asked_outputs, declared_inputs, worded_type
+from webnn_py.command.declared import AskedInputs, as_options, asked_outputs, declared_inputs, worded_type
 from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
-from webnn_py.command.loading import load_model, narrowed_types, simplified
+from webnn_py.command.loading import imported, load_model, narrowed_types, simplified
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
-from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder, drawing_of
 from webnn_py.core.api.ml import open_ml
 from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.core.message_text import counted, shortened, shown, table, visible
-from webnn_py.devices.rewriting.report import PassReport, describe
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.pictures import GraphPicture
@@ -46,7 +44,7 @@ FORMS: Final[Mapping[str, Callable[[GraphPicture, str], str]]] = {
     ".html": GraphPicture.to_html,
     ".mmd": lambda picture, _title: picture.to_mermaid(),
     ".dot": lambda picture, _title: picture.to_dot(),
-    ".txt": lambda picture, _title: picture.describe(),
+    ".txt": lambda picture, _title: picture.describe(passes=True),
 }
 """The form that is written, by the file's suffix."""
 
@@ -57,17 +55,17 @@ class Tried:
 
     Attributes:
         device: where.
-        found: the sizes and values at which it was imported, or could not be.
+        shapes: those of its inputs.
+        guessed: the values of ``--shape`` that give the sizes that were guessed.
         missing: what cannot be imported.
         picture: what the device makes of it; None if that was not asked for, or something is missing.
-        passes: what each pass of the device did to the graph; None if that was not asked for, or something is missing.
     """
 
     device: str
-    found: FoundSizes
+    shapes: Mapping[str, tuple[int, ...]]
+    guessed: Sequence[str]
     missing: list[ProblemGroup]
     picture: GraphPicture | None = None
-    passes: Sequence[PassReport] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -117,7 +115,7 @@ def info(options: argparse.Namespace) -> int:
     contents = contents_of(model._proto)
     portability = PortabilityReport(map(find, dict.fromkeys(options.browser)))
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
-    simpler = simplified(model, options.model, tried.found.shapes, tried.found.frozen)
+    simpler = simplified(model, options.model, tried.shapes, asked.frozen)
     if tried.picture is not None:
         text = FORMS[options.graph.suffix.lower()](tried.picture, f"{options.model.name} on {tried.device}")
         with written_whole(options.graph, what="--graph ") as (fresh,):
@@ -138,28 +136,29 @@ def info(options: argparse.Namespace) -> int:
 async def _tried(
     model: OnnxModel, asked: AskedInputs, options: argparse.Namespace, portability: PortabilityReport
 ) -> Tried:
-    """Import the model at sizes that are known or found."""
-    names = asked_outputs(model, options.output)
+    """Import the model at the sizes that are known, and usual ones for what is open."""
+    from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    shapes, guessed = asked.shapes.guessed(asked.fed)
+    missing: list[ProblemGroup] = []
+    picture = None
     async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
         device = await environment.open_device()
-        picture = passes = None
+        builder = MLGraphBuilder(device.context)
         try:
-            found = await find_sizes(model, asked, names, lambda: MLGraphBuilder(device.context))
+            outputs = await imported(model, builder, shapes, asked.frozen, asked_outputs(model, options.output))
+        except UnsupportedModelError as error:
+            missing = groups_of(error)
         except ValueError as error:  # the model is broken, which only converting it shows
-            usual = {slot: slot.usual for slot in asked.shapes.open_sizes(asked.fed)}
-            shapes, texts = asked.shapes.shapes_with(asked.fed, usual), asked.shapes.shape_options(asked.fed, usual)
-            found = FoundSizes(shapes, asked.frozen, texts, [], MLGraphBuilder(device.context), None, None)
-            return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")])
-        missing = [] if found.error is None else groups_of(found.error)
-        if portability.profiles and found.outputs is not None:
-            portability.add_graph(spelled_out(drawing_of("info", found.outputs)))
-        if (options.graph is not None or options.passes) and found.outputs is not None:
-            graph = await found.builder.build(found.outputs, keep_source=True)
-            pictured = pictures.picture(graph)
-            picture = None if options.graph is None else pictured
-            passes = pictured.passes if options.passes else None
-            graph.destroy()
-        return Tried(str(device.info), found, missing, picture, passes)
+            missing = [ProblemGroup("", 1, ("the model",), str(error), "")]
+        else:
+            if portability.profiles:
+                portability.add_graph(spelled_out(drawing_of("info", outputs)))
+            if options.graph is not None:
+                graph = await builder.build(outputs, keep_source=True)
+                picture = pictures.picture(graph)
+                graph.destroy()
+        return Tried(str(device.info), shapes, guessed, missing, picture)
 
 
 # --- what is printed ------------------------------------------------------------------------------------------
@@ -197,10 +196,6 @@ def _as_text(report: ModelReport) -> Iterator[str]:
     yield from _whether_it_runs(report)
     if report.graph is not None:
         yield f"graph       written to {visible(str(report.graph))}, {in_bytes(report.graph.stat().st_size)}"
-    passes = report.tried.passes
-    if passes is not None:
-        yield "passes" if passes else f"passes      {report.tried.device} has none"
-        yield from describe(passes).splitlines()
     if report.portability is not None:
         yield "in browsers"
         yield from (f"  {line}" for line in report.portability.lines())
@@ -208,15 +203,12 @@ def _as_text(report: ModelReport) -> Iterator[str]:
 
 def _whether_it_runs(report: ModelReport) -> Iterator[str]:
     narrowed = "".join(f", {name} as {NARROWER[name]}" for name in report.narrow)
-    found, missing = report.tried.found, report.tried.missing
+    missing, guessed = report.tried.missing, as_options(report.tried.guessed)
     yield f"runs here   {'no' if missing else 'yes'}{narrowed}, on {report.tried.device}"
-    if found.options and found.fits:
-        yield f"  tried with guessed sizes; change them with {found.options}"
-    elif found.options:
-        yield (
-            f"  at {found.options}, as at {found.tries - 1} other sizes up to {found.largest:,}; give those that the "
-            "model is made for, or try larger ones"
-        )
+    if guessed and missing:
+        yield f"  tried with guessed sizes, {guessed}; give those that the model is made for"
+    elif guessed:
+        yield f"  tried with guessed sizes; change them with {guessed}"
     for group in missing[:MOST_GROUPS]:
         names = ", ".join(group.subjects)
         more = f", and {group.count - len(group.subjects)} more" if group.count > len(group.subjects) else ""
@@ -245,7 +237,7 @@ def _in_line(text: str) -> str:
 
 
 def _as_json(report: ModelReport) -> dict[str, Any]:
-    contents, tried, found = report.contents, report.tried, report.tried.found
+    contents, tried = report.contents, report.tried
     return {
         "model": str(report.options.model),
         "bytes": report.model._size,
@@ -265,14 +257,11 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
             "unsized": report.simplified.unsized,
         },
         "device": tried.device,
-        "shapes": dict(found.shapes),
-        "guessed": list(found.shape_options),
-        "guessed_values": list(found.values),
-        "tries": found.tries,
+        "shapes": dict(tried.shapes),
+        "guessed": list(tried.guessed),
         "narrow": report.narrow,
         "runs": not tried.missing,
         "missing": [attrs.asdict(group) for group in tried.missing],
         **({} if report.graph is None else {"graph": str(report.graph)}),
-        **({} if tried.passes is None else {"passes": [attrs.asdict(one) for one in tried.passes]}),
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
+from webnn_py.command.progress import bar
 from webnn_py.core.message_text import words_of
 from webnn_py.regular_files import open_regular
 
 if TYPE_CHECKING:
+    from webnn_py import MLGraphBuilder, MLOperand
     from webnn_py.onnx_models import OnnxModel
     from webnn_py.onnx_models.simplification.passes import SimplifiedModel
 
@@ -81,6 +83,26 @@ def simplified(
         return simplify(ReadModel(model._proto, model._size, model._is_flat), shapes, values)
     except InvalidModelError as error:
         raise BadInputError(f"{path}: {error}") from error
+
+
+async def imported(
+    model: OnnxModel,
+    builder: MLGraphBuilder,
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, Any],
+    outputs: Sequence[str] | None = None,
+) -> dict[str, MLOperand]:
+    """Convert a model while a bar shows how far that is; raises what ``convert_in_steps()`` does.
+
+    Args:
+        model: the model.
+        builder: what its graph is built with.
+        shapes: of its inputs.
+        values: those of the inputs that are frozen.
+        outputs: the outputs that are wanted; all by default.
+    """
+    with bar("importing", "nodes") as advance:
+        return await model.convert_in_steps(builder, shapes, dict(values), outputs=outputs, progress=advance)
 
 
 def unreadable(path: Path, error: OSError) -> str:

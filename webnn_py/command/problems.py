@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 if TYPE_CHECKING:
-    from webnn_py.command.size_search import FoundSizes
     from webnn_py.onnx_models import UnsupportedModelError
 
 NAMED: Final = 3
@@ -82,20 +81,3 @@ def in_one_line(error: UnsupportedModelError) -> str:
 def refusal(path: Path, error: UnsupportedModelError) -> str:
     """Return why a model cannot be run, in one line."""
     return f"{path} cannot be run here: {in_one_line(error)}; `webnn-py info` lists all"
-
-
-def advice(found: FoundSizes, command: str) -> str:
-    """Return which sizes to give, in words that follow a comma; only those that were tried are given as an example.
-
-    Args:
-        found: what trying has found.
-        command: the beginning of the command line.
-    """
-    if found.error is None:
-        return f"for example: {command} {found.options}"
-    if found.fits:
-        return f"for example: {command} {found.options}; but at no size can it be run here: {in_one_line(found.error)}"
-    return (
-        f"of which none was found that fits: at {found.options} it cannot be run ({in_one_line(found.error)}), nor at "
-        f"{found.tries - 1} other sizes up to {found.largest:,}; give those that the model is made for, or larger ones"
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -29,12 +28,11 @@ from webnn_py.command.device_options import device_options
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
-from webnn_py.command.loading import load_model, narrowed_types
+from webnn_py.command.loading import imported, load_model, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.command.problems import advice, refusal
+from webnn_py.command.problems import refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
-from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
@@ -107,11 +105,7 @@ def run(options: argparse.Namespace) -> int:
     asked = AskedInputs.of(model, options, may_override=True)
     frozen = asked.frozen
 
-    def advised() -> str:
-        found = search(model, asked, asked_outputs(model, options.output), device_options(options))
-        return advice(found, f"webnn-py run {shlex.quote(str(options.model))}")
-
-    given = make_feeds(asked.fed, asked.shapes, options, advised)
+    given = make_feeds(asked.fed, asked.shapes, options)
     outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
     finished = Finished(
         options.model,
@@ -169,9 +163,8 @@ async def _measured(
         builder = MLGraphBuilder(device.context)
         since = perf_counter()
         try:
-            with bar("importing", "nodes") as advance:
-                shapes = {name: item.array.shape for name, item in given.items()}
-                operands = await model.convert_in_steps(builder, shapes, dict(frozen), outputs=names, progress=advance)
+            shapes = {name: item.array.shape for name, item in given.items()}
+            operands = await imported(model, builder, shapes, frozen, names)
         except UnsupportedModelError as error:
             raise CommandFailedError(refusal(options.model, error)) from error
         except InvalidModelError as error:

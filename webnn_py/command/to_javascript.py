@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +12,8 @@ import trio
 from webnn_py.command.declared import Array, AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
-from webnn_py.command.loading import load_model, narrowed_types, unreadable
+from webnn_py.command.loading import imported, load_model, narrowed_types, unreadable
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.command.problems import advice
-from webnn_py.command.progress import bar
-from webnn_py.command.size_search import search
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
 from webnn_py.web_export import save_js
@@ -42,10 +38,7 @@ def to_javascript(options: argparse.Namespace) -> int:
         raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is a file")
     model = load_model(options.model)
     asked = AskedInputs.of(model, options)
-    command = f"webnn-py convert --js {shlex.quote(str(options.model))} {shlex.quote(str(out))}"
-    fixed = asked.shapes.all_fixed(
-        asked.fed, lambda: advice(search(model, asked, list(model.outputs), {"backend": "numpy"}), command)
-    )
+    fixed = asked.shapes.all_fixed(asked.fed)
     narrow = narrowed_types(model, [])
     trio.run(_save, model, fixed, asked.frozen, options)
     written = sum((out / name).stat().st_size for name in FILES)
@@ -67,8 +60,7 @@ async def _save(
     async with open_ml() as ml:
         builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
         try:
-            with bar("importing", "nodes") as advance:
-                outputs = await model.convert_in_steps(builder, dict(shapes), dict(frozen), progress=advance)
+            outputs = await imported(model, builder, shapes, frozen)
             save_js(outputs, options.out, title=options.model.stem)
         except UnsupportedModelError as error:
             raise CommandFailedError(f"{options.model}: {'; '.join(map(str, error.problems))}") from error
