@@ -16,8 +16,9 @@ from webnn_py.runtime import InferenceSession
 WRONG = [
     (["--input", "z=random"], "--input names 'z'; the model's inputs are x"),
     (["--input", "x=strange"], "--input x=strange: it must be a file"),
+    (["--input", "x=arrays.npz"], "--input x=arrays.npz: it must be a file (.npy or a picture), random"),
     (["--input", "x=missing.npy"], "missing.npy: No such file or directory"),
-    (["--input", "ones", "--input", "x=zeros", "--shape", "rows=1"], "--input gives 'x' twice"),
+    (["--input", "1", "--input", "x=0", "--shape", "rows=1"], "--input gives 'x' twice"),
     (["--input", "x=random:2", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
     (["--input", "x=random:2,1", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
     (["--shape", "x=2"], "--shape x=2 is of shape [2]; input 'x' is float32 [rows, 3]"),
@@ -34,8 +35,7 @@ WRONG = [
     (["--tolerance", "1"], "--tolerance needs --compare onnxruntime"),
     (["--top", "3"], "--top needs --labels"),
     (["--scale", "0"], "--scale needs an --input that is a picture"),
-    (["--mean", "1", "--input", "ones"], "--mean needs an --input that is a picture"),
-    (["--rate", "16000"], "--rate needs an --input that is a sound"),
+    (["--mean", "1", "--input", "1"], "--mean needs an --input that is a picture"),
     (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),
     (["--backend", "numpy", "--execution-provider", "X"], "--execution-provider is onnxruntime's; give --backend onn"),
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
@@ -105,18 +105,16 @@ def test_numbers_that_a_type_does_not_have_are_told(command, of_node, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"PK\x03\x04 no archive"])
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".png", ".wav"])
+@pytest.mark.parametrize("suffix", [".npy", ".png"])
 def test_files_that_are_broken_are_told(content, suffix, command, doubled, tmp_path):
     path = tmp_path / f"x{suffix}"
     path.write_bytes(content)
     command("run", doubled, "--input", path, "--shape", "rows=2").assert_refused("x")
 
 
-def test_several_inputs_need_a_name(command, of_node, tmp_path):
+def test_several_inputs_need_a_name(command, of_node):
     path = of_node("Add", ["a", "b"], ("float32", [2]))
-    command("run", path, "--input", "ones").assert_refused("--input ones: say for which input")
-    np.savez(tmp_path / "others.npz", c=np.ones(2))
-    command("run", path, "--input", tmp_path / "others.npz").assert_refused("has the arrays c")
+    command("run", path, "--input", "1").assert_refused("--input 1: say for which input")
 
 
 def test_what_cannot_be_imported_is_told_with_status_1(command, of_node):

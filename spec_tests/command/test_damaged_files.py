@@ -1,8 +1,6 @@
 """Files that are cut, of another kind, or no files at all: each is named in one line, with what to do."""
 
 import os
-import struct
-import wave
 
 import numpy as np
 import onnx
@@ -77,21 +75,13 @@ def _png(path):
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), np.uint8)).save(path)
 
 
-def _wav(path):
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, 16000, 0, "NONE", ""))
-        file.writeframes(np.zeros(1000, np.int16).tobytes())
-
-
 WRITERS = {
     "x.png": _png,
     "x.jpg": _png,
     "x.gif": _png,
     "x.bmp": _png,
     "x.webp": _png,
-    "x.wav": _wav,
     "x.npy": lambda path: np.save(path, np.ones((1, 3, 40, 40), np.float32)),
-    "x.npz": lambda path: np.savez(path, x=np.ones((1, 3, 40, 40), np.float32)),
 }
 
 
@@ -101,20 +91,14 @@ def pictured(of_node):
     return of_node("Relu", ["x"], ("float32", [1, 3, 40, 40]))
 
 
-@pytest.fixture
-def heard(of_node):
-    """y = relu(x), of a sound."""
-    return of_node("Relu", ["x"], ("float32", [1, "samples"]), name="heard.onnx")
-
-
 @cells("part", [0, 3, 20, 40, 0.5, 0.9])
 @cells("name", WRITERS)
-def test_an_input_file_that_is_cut_is_named(name, part, command, *, pictured, heard, tmp_path):
+def test_an_input_file_that_is_cut_is_named(name, part, command, *, pictured, tmp_path):
     path = tmp_path / f"{part} {name}"
     WRITERS[name](path)
     content = path.read_bytes()
     path.write_bytes(content[: part if isinstance(part, int) else int(part * len(content))])
-    ended = command("run", heard if name == "x.wav" else pictured, "--input", path, "--backend", "numpy")
+    ended = command("run", pictured, "--input", path, "--backend", "numpy")
     if ended.status == 0:
         assert name in {"x.gif", "x.jpg", "x.webp"}, "Pillow reads what is there"
     else:
@@ -123,7 +107,7 @@ def test_an_input_file_that_is_cut_is_named(name, part, command, *, pictured, he
 
 @cells("name", [*WRITERS, "labels.txt"])
 @cells("kind", ["a folder", "a pipe", "missing", "a text"])
-def test_an_input_that_is_no_such_file_is_named(kind, name, command, *, pictured, heard, tmp_path):
+def test_an_input_that_is_no_such_file_is_named(kind, name, command, *, pictured, tmp_path):
     path = tmp_path / f"{kind} {name}"
     if kind == "a folder":
         path.mkdir()
@@ -131,11 +115,10 @@ def test_an_input_that_is_no_such_file_is_named(kind, name, command, *, pictured
         os.mkfifo(path)
     elif kind == "a text":
         path.write_bytes(b"\xff no such file \x00" * 9)
-    model, shape = (heard, "x=1,40") if name == "x.wav" else (pictured, "x=1,3,40,40")
     option = "--labels" if name == "labels.txt" else "--input"
-    command("run", model, option, path, "--backend", "numpy", "--shape", shape).assert_refused(str(path))
+    command("run", pictured, option, path, "--backend", "numpy").assert_refused(str(path))
     if name == "x.npy":
-        command("run", model, "--value", f"x={path}").assert_refused(str(path))
+        command("run", pictured, "--value", f"x={path}").assert_refused(str(path))
 
 
 def test_a_pipe_is_no_model_and_nobody_waits_for_it(read_by, tmp_path):
@@ -144,31 +127,11 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(read_by, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.json", "x.txt"])
-def test_a_file_of_another_kind_says_how_to_give_its_numbers(name, command, heard, tmp_path):
+def test_a_file_of_another_kind_says_how_to_give_its_numbers(name, command, pictured, tmp_path):
     (tmp_path / name).write_text("1,2,3")
-    command("run", heard, "--input", tmp_path / name).assert_refused(
+    command("run", pictured, "--input", tmp_path / name).assert_refused(
         f"write what {tmp_path / name} has by numpy.save()"
     )
-
-
-def test_a_sound_whose_samples_are_missing_is_refused(command, heard, tmp_path):
-    _wav(tmp_path / "x.wav")
-    whole = (tmp_path / "x.wav").read_bytes()
-    (tmp_path / "x.wav").write_bytes(whole[: 44 + 20])
-    command("run", heard, "--input", tmp_path / "x.wav").assert_refused(
-        "is cut: 20 bytes of samples are there of 2,000"
-    )
-    (tmp_path / "x.wav").write_bytes(whole[:30])
-    command("run", heard, "--input", tmp_path / "x.wav").assert_refused("cannot be read as a sound, and may be cut")
-
-
-def test_a_sound_of_unknown_length_goes_on_to_its_end(command, heard, tmp_path):
-    _wav(tmp_path / "x.wav")
-    whole = bytearray((tmp_path / "x.wav").read_bytes())
-    whole[40:44] = struct.pack("<I", 2**32 - 1)
-    (tmp_path / "x.wav").write_bytes(whole)
-    ended = command("run", heard, "--input", tmp_path / "x.wav", "--backend", "numpy")
-    assert (ended.status, "1,000 samples" in ended.out) == (0, True), ended
 
 
 def test_inputs_beyond_the_memory_are_refused(command, doubled):

@@ -68,7 +68,7 @@ def test_a_converted_model_has_what_was_fixed(command, doubled, tmp_path):
     out = tmp_path / "fixed.onnx"
     ended = command("convert", doubled, out, "--shape", "rows=2").succeeded()
     assert ended.out.startswith(f"{out}: 1 node of 1, ")
-    told = command("run", out, "--input", "ones", "--compare", "onnxruntime", "--json").report()
+    told = command("run", out, "--input", "1", "--compare", "onnxruntime", "--json").report()
     assert told["outputs"]["y"]["shape"] == [2, 3]
     assert told["differences"]["y"]["largest"] == 0
 
@@ -79,7 +79,7 @@ def test_frozen_inputs_are_no_inputs_of_a_converted_model(command, of_node, tmp_
     told = command("convert", path, out, "--value", "b=2.5", "--json").report()
     assert (told["nodes_before"], told["nodes"], told["bytes"]) == (1, 1, out.stat().st_size)
     assert [item.name for item in onnx.load(out).graph.input] == ["a"]
-    assert command("run", out, "--input", "ones", "--json").report()["outputs"]["y"]["mean"] == 3.5
+    assert command("run", out, "--input", "1", "--json").report()["outputs"]["y"]["mean"] == 3.5
 
 
 def test_a_file_is_not_overwritten_unasked(command, doubled, tmp_path):
@@ -109,7 +109,7 @@ def test_weights_that_no_file_can_hold_go_beside_it(command, model, tmp_path, mo
         monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", limit)
         assert command("convert", path, out, "--overwrite").status == 0
         assert len([*tmp_path.glob("out.*")]) == files
-        assert command("run", out, "--input", "ones", "--json").report()["outputs"]["y"]["mean"] == 2
+        assert command("run", out, "--input", "1", "--json").report()["outputs"]["y"]["mean"] == 2
     assert (tmp_path / "out.onnx.data").stat().st_size == 4000
 
 

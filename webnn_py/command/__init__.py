@@ -13,7 +13,7 @@ From the top::
     comparison    the same run by onnxruntime
     results       what a run gave: summaries of outputs, classes, times
     feeds         what every input is given, its shape found out from all that is known
-    pictures, sounds   files of these as arrays
+    pictures      pictures as arrays
     declared      the model's inputs, and the sizes of its dimensions
     loading       a model's file, read
     progress      bars on a terminal

@@ -11,7 +11,7 @@ from webnn_py.extensions.browser_limits import NAMES as BROWSERS
 from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
 
 INPUT_HELP = (
-    "data for an input: a file (.npy, .npz, a sound or a picture), random, random:LOW,HIGH, zeros, ones, or a number; "
+    "data for an input: a file (.npy or a picture), random, random:LOW,HIGH, or a number; "
     "NAME= may be omitted if there is only one input (default: random)"
 )
 
@@ -157,10 +157,6 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top classes")
     run.add_argument("--top", type=positive, metavar="N", help="with --labels: number of top classes (default: 5)")
     _add_pictures(run.add_argument_group("pictures"))
-    sounds = run.add_argument_group("sounds")
-    sounds.add_argument(
-        "--rate", type=positive, metavar="HZ", help="the model's sample rate, to which sounds are resampled"
-    )
     add_general(run)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -18,8 +17,6 @@ from webnn_py.core.descriptors import DATA_TYPES
 from webnn_py.core.message_text import shown
 
 if TYPE_CHECKING:
-    from numpy.lib.npyio import NpzFile
-
     from webnn_py.onnx_models import OnnxModel
 
 Array = np.ndarray[Any, Any]
@@ -161,22 +158,12 @@ def loaded(path: Path) -> Array:
     Raises:
         BadInputError: it cannot be read.
     """
-    with opened_arrays(path) as value:
-        if not isinstance(value, np.ndarray):
-            raise BadInputError(f"{path} has several arrays; call it .npz")
-        return value
-
-
-@contextmanager
-def opened_arrays(path: Path) -> Iterator[Array | NpzFile]:
-    """Open a .npy or .npz file: the array, or the arrays, which are read when they are asked for.
-
-    Raises:
-        BadInputError: it cannot be read.
-    """
     # Given a path, numpy leaves a file that it cannot read open.
     with opened(path, "an array and may be cut, or another kind of file") as file:
-        yield np.load(file, allow_pickle=False)
+        value = np.load(file, allow_pickle=False)
+    if not isinstance(value, np.ndarray):
+        raise BadInputError(f"{path} has several arrays; write each to a file of its own by numpy.save()")
+    return value
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:

@@ -1,10 +1,9 @@
-"""Data for every input: arrays of files, pictures, sounds, or generated numbers."""
+"""Data for every input: arrays of files, pictures, or generated numbers."""
 
 import argparse
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,14 +11,13 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.command import pictures, sounds
+from webnn_py.command import pictures
 from webnn_py.command.declared import (
     Array,
     DeclaredInput,
     Shapes,
     checked,
     loaded,
-    opened_arrays,
     parsed_number,
     worded_shape,
 )
@@ -28,8 +26,6 @@ from webnn_py.command.layout import in_bytes
 from webnn_py.core.message_text import shown
 
 RANDOM: Final = "random"
-FILLED: Final[Mapping[str, int]] = {"zeros": 0, "ones": 1}
-ARRAYS: Final = (".npy", ".npz")
 
 
 @attrs.frozen
@@ -61,14 +57,13 @@ def make_feeds(
     sources = _sources(options.input, inputs)
     given: dict[str, GivenInput] = {}
     for name, source in sources.items():
-        if _suffix(source) in ARRAYS:
-            given[name] = GivenInput(_array_of(inputs[name], source), source)
+        if _suffix(source) == ".npy":
+            given[name] = GivenInput(checked(inputs[name], loaded(Path(source)), source), source)
             shapes.bind(name, given[name].array.shape, source)
     # After arrays, which may say sizes that the others need.
     for name, source in sources.items():
-        read = _reader(source)
-        if read is not None:
-            array, description = read(Path(source), inputs[name], shapes.of(name), options)
+        if _suffix(source) in pictures.SUFFIXES:
+            array, description = pictures.read_picture(Path(source), inputs[name], shapes.of(name), options)
             given[name] = GivenInput(checked(inputs[name], array, source), description)
             shapes.bind(name, array.shape, source)
     made = [name for name in inputs if name not in given]
@@ -86,83 +81,36 @@ def _sources(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[
     for text in texts:
         name = next((name for name in inputs if text.startswith(f"{name}=")), None)
         if name is not None:
-            found = {name: text[len(name) + 1 :]}
+            source = text[len(name) + 1 :]
         elif "=" in text and not Path(text).exists():
             raise BadInputError(
                 f"--input names {shown(text.partition('=')[0])}; the model's inputs are {', '.join(inputs) or 'none'}"
             )
-        elif _suffix(text) == ".npz":
-            found = dict.fromkeys(_names_within(Path(text), inputs), text)
         elif len(inputs) == 1:
-            found = dict.fromkeys(inputs, text)
+            name, source = next(iter(inputs)), text
         else:
             raise BadInputError(f"--input {text}: say for which input, NAME={text}; there are {', '.join(inputs)}")
-        for kind in found.values():
-            _check_kind(text, kind)
-        for twice in found.keys() & sources.keys():
-            raise BadInputError(f"--input gives {shown(twice)} twice")
-        sources |= found
+        _check_kind(text, source)
+        if name in sources:
+            raise BadInputError(f"--input gives {shown(name)} twice")
+        sources[name] = source
     return sources
 
 
 def _check_kind(text: str, source: str) -> None:
-    if _suffix(source) in ARRAYS or _reader(source) is not None:
+    if _suffix(source) in {".npy", *pictures.SUFFIXES} or source.partition(":")[0] == RANDOM:
         return
-    kind = source.partition(":")[0]
-    if kind != RANDOM and source not in FILLED:
-        try:
-            parsed_number(source)
-        except ValueError:
-            other = f"; write what {source} has by numpy.save()" if Path(source).is_file() else ""
-            raise BadInputError(
-                f"--input {text}: it must be a file (.npy, .npz, a sound, a picture), random, random:LOW,HIGH, zeros, "
-                f"ones or a number{other}"
-            ) from None
+    try:
+        parsed_number(source)
+    except ValueError:
+        other = f"; write what {source} has by numpy.save()" if Path(source).is_file() else ""
+        raise BadInputError(
+            f"--input {text}: it must be a file (.npy or a picture), random, random:LOW,HIGH or a number{other}"
+        ) from None
 
 
 def _suffix(source: str) -> str:
     return Path(source).suffix.lower()
-
-
-def _reader(source: str) -> Callable[..., tuple[Array, str]] | None:
-    if _suffix(source) in pictures.SUFFIXES:
-        return pictures.read_picture
-    return sounds.read_sound if _suffix(source) in sounds.SUFFIXES else None
-
-
-# --- arrays ---------------------------------------------------------------------------------------------------
-
-
-def _names_within(path: Path, inputs: Mapping[str, DeclaredInput]) -> list[str]:
-    """Return the inputs for which a .npz file has arrays."""
-    with _opened(path) as arrays:
-        names = [name for name in inputs if name in arrays]
-        if not names:
-            raise BadInputError(
-                f"{path} has the arrays {', '.join(arrays) or 'none'}; the model's inputs are {', '.join(inputs)}"
-            )
-    return names
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Mapping[str, Array]]:
-    """Open a .npz file, whose arrays are read when they are requested."""
-    with opened_arrays(path) as opened:
-        if not isinstance(opened, np.lib.npyio.NpzFile):
-            raise BadInputError(f"{path} is a single array; call it .npy")
-        yield opened
-
-
-def _array_of(declared: DeclaredInput, source: str) -> Array:
-    path = Path(source)
-    if _suffix(source) == ".npy":
-        return checked(declared, loaded(path), source)
-    with _opened(path) as arrays:
-        chosen = declared.name if declared.name in arrays or len(arrays) != 1 else next(iter(arrays))
-        if chosen not in arrays:
-            raise BadInputError(f"{source} has the arrays {', '.join(arrays)}; none is called {declared.name!r}")
-        value = arrays[chosen]
-    return checked(declared, value, f"{source}, array {chosen!r}")
 
 
 def _check_fits_memory(inputs: Mapping[str, DeclaredInput], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -188,9 +136,8 @@ def _made_up(
     kind, _, bounds = source.partition(":")
     if kind == RANDOM:
         return _random(declared, bounds, shape, generator)
-    number = FILLED[source] if source in FILLED else parsed_number(source)
     what = f"--input {declared.name}={source}"
-    return GivenInput(checked(declared, np.full(shape, number), what), source)
+    return GivenInput(checked(declared, np.full(shape, parsed_number(source)), what), source)
 
 
 def _random(declared: DeclaredInput, bounds: str, shape: tuple[int, ...], generator: np.random.Generator) -> GivenInput:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,11 +72,20 @@ def generate(options: argparse.Namespace) -> int:
         BadInputError: the folder or an option cannot be used.
         CommandFailedError: the model cannot be run, or an extra is not installed.
     """
+    check_installed()
+    trio.run(printed, options, _prompt_of_stdin() if options.prompt == "-" else options.prompt)
+    return 0
+
+
+def check_installed() -> None:
+    """Import the extras that language models need.
+
+    Raises:
+        CommandFailedError: one is not installed.
+    """
     needed("onnx", "reading ONNX models")
     needed("tokenizers", "making tokens of text", install_command("generation"))
     needed("webnn_py.runtime.generation", "generating text", install_command("generation"))
-    trio.run(_generated, options, _prompt_of_stdin() if options.prompt == "-" else options.prompt)
-    return 0
 
 
 def _prompt_of_stdin() -> str:
@@ -88,54 +97,21 @@ def _prompt_of_stdin() -> str:
         raise BadInputError(f"--prompt - cannot read the standard input: {error}") from error
 
 
-async def _generated(options: argparse.Namespace, prompt: str) -> None:
-    async with loaded(options) as model:
-        await model.print(prompt, options)
+async def printed(
+    options: argparse.Namespace, prompt: str, audio_for: Callable[[Generator], Audio] | None = None
+) -> None:
+    """Load the model of a folder, generate a text, and print it as it comes.
 
-
-@attrs.frozen
-class LoadedModel:
-    """A language model that the command has loaded.
-
-    Attributes:
-        generator: the model.
-        device: where it is.
-        since: when loading it began.
-    """
-
-    generator: Generator
-    device: str
-    since: float
-
-    async def print(self, prompt: str, options: argparse.Namespace, audio: Audio | None = None) -> None:
-        """Generate a text, and print it as it comes.
-
-        Args:
-            prompt: what it continues.
-            options: of the command line.
-            audio: what the model's encoder hears.
-
-        Raises:
-            BadInputError: an option cannot be used.
-        """
-        from webnn_py.runtime.generation import generate  # noqa: PLC0415 - an extra
-
-        given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
-        with _refusals(options):
-            generation = generate(self.generator, prompt, audio=audio, **given)
-        result = GeneratedText(self.device, perf_counter() - self.since)
-        await _printed(generation, result, options)
-
-
-@asynccontextmanager
-async def loaded(options: argparse.Namespace) -> AsyncIterator[LoadedModel]:
-    """Load the model of a folder, and release it at the end.
+    Args:
+        options: of the command line.
+        prompt: what the text continues.
+        audio_for: returns what the model's encoder hears; None for a model without one.
 
     Raises:
         BadInputError: the folder or an option cannot be used.
         CommandFailedError: the model cannot be run.
     """
-    from webnn_py.runtime.generation import create_generator  # noqa: PLC0415 - an extra
+    from webnn_py.runtime.generation import create_generator, generate  # noqa: PLC0415 - an extra
 
     since = perf_counter()
     async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
@@ -144,11 +120,16 @@ async def loaded(options: argparse.Namespace) -> AsyncIterator[LoadedModel]:
                 environment, options.folder, file=options.file, capacity=options.capacity, progress=advance
             )
         async with generator:
+            audio = None if audio_for is None else audio_for(generator)
+            given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+            with _refusals(options):
+                generation = generate(generator, prompt, audio=audio, **given)
             device = environment.device
-            yield LoadedModel(generator, str(device and device.info), since)
+            result = GeneratedText(str(device and device.info), perf_counter() - since)
+            await _print_tokens(generation, result, options)
 
 
-async def _printed(generation: Generation, result: GeneratedText, options: argparse.Namespace) -> None:
+async def _print_tokens(generation: Generation, result: GeneratedText, options: argparse.Namespace) -> None:
     """Print each token, and at the end, also after Ctrl-C, the speed."""
     since = perf_counter()
     try:

@@ -15,7 +15,7 @@ import numpy as np
 import trio
 
 from webnn_py.checking import check_finite
-from webnn_py.command import pictures, sounds
+from webnn_py.command import pictures
 from webnn_py.command.comparison import (
     OutputDifference,
     difference,
@@ -265,6 +265,7 @@ def _differences(
 
 def _check_options(options: argparse.Namespace) -> None:
     """Refuse options without those that they need, which would be ignored."""
+    device_options(options)
     if options.compare is None and options.tolerance is not None:
         raise BadInputError("--tolerance needs --compare onnxruntime")
     if options.top is not None and options.labels is None:
@@ -272,13 +273,9 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.compare is not None:
         onnxruntime_version()
     suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
-    for kind, there, names in (
-        ("a picture", pictures.SUFFIXES, ("scale", "mean", "std")),
-        ("a sound", sounds.SUFFIXES, ("rate",)),
-    ):
-        for name in names:
-            if getattr(options, name) is not None and suffixes.isdisjoint(there):
-                raise BadInputError(f"--{name} needs an --input that is {kind}")
+    for name in ("scale", "mean", "std"):
+        if getattr(options, name) is not None and suffixes.isdisjoint(pictures.SUFFIXES):
+            raise BadInputError(f"--{name} needs an --input that is a picture")
 
 
 # --- files ----------------------------------------------------------------------------------------------------
