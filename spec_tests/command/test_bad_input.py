@@ -33,7 +33,6 @@ WRONG = [
     (["--value", "x=one"], "--value x=one: it must be numbers with commas between, or a .npy file"),
     (["--value", "x=1,2,3"], "give it as a .npy file"),
     (["--tolerance", "1"], "--tolerance needs --compare onnxruntime"),
-    (["--top", "3"], "--top needs --labels"),
     (["--scale", "0"], "--scale needs an --input that is a picture"),
     (["--mean", "1", "--input", "1"], "--mean needs an --input that is a picture"),
     (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),

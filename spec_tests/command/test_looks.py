@@ -68,16 +68,12 @@ def test_a_device_that_was_asked_for_and_times_no_kernels_is_refused_before_the_
     ended.assert_refused("does not time kernels; give --backend numpy")
 
 
-def test_where_the_default_device_times_no_kernels_the_profile_is_of_numpy_and_says_so(command, rooted, monkeypatch):
+def test_where_the_default_device_times_no_kernels_numpy_runs_the_model(command, rooted, monkeypatch):
     monkeypatch.setattr(registry, "_loadable", lambda: iter([registry.find("onnxruntime"), registry.find("numpy")]))
     ended = command("run", rooted, "--input", "x=1", "--profile", "--check-finite", "--output", "y").succeeded()
     lines = ended.out.splitlines()
-    assert lines[1].startswith("device  onnxruntime (")
-    (heading,) = (line for line in lines if line.startswith("profile"))
-    assert heading.startswith("profile on numpy (")
-    assert heading.endswith("), since the device of the run does not time kernels")
+    assert lines[1].startswith("device  numpy (")
+    assert lines[lines.index("profile") + 1].endswith(" runs")
     assert any(line.endswith("waiting and launch") for line in lines)
     assert any(line.endswith(("matmul [MatMul of p]", "matmul")) for line in lines)
-    told = command("run", rooted, "--input", "x=1", "--profile", "--json").report()
-    assert told["device"].startswith("onnxruntime (")
-    assert told["profile"]["device"].startswith("numpy (")
+    assert command("run", rooted, "--input", "x=1", "--json").report()["device"].startswith("onnxruntime (")

@@ -1,11 +1,9 @@
 """Bars are shown on a terminal alone, count what is done, and leave nothing behind."""
 
 import io
-import re
 import sys
 
 import pytest
-import trio
 
 from webnn_py.command import progress
 
@@ -18,19 +16,11 @@ def test_a_bar_counts_on_a_terminal(terminal):
     assert shown.endswith("\r")  # and what comes next is written over it
 
 
-async def test_a_clock_goes_on_while_something_is_done(terminal, autojump_clock):
-    async with progress.clock("building"):
-        await trio.sleep(3 * progress.SECONDS)
-    assert len(re.findall(r"building \d\d:\d\d", terminal.getvalue())) >= 3  # the clock is the real one
-
-
 @pytest.mark.parametrize("stream", [io.StringIO(), None], ids=["a file", "nothing"])
-async def test_elsewhere_nothing_is_shown(stream, monkeypatch):
+def test_elsewhere_nothing_is_shown(stream, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     with progress.bar("importing", "nodes") as advance:
         advance(1, 2)
-    async with progress.clock("building"):
-        pass
     assert stream is None or stream.getvalue() == ""
 
 

@@ -118,8 +118,8 @@ def _add_parts(parser: argparse.ArgumentParser) -> None:
         "--narrow",
         action="append",
         default=[],
-        choices=["float64", "int64"],
-        help="convert this type to float32 or int32; may be repeated",
+        choices=["int64"],
+        help="convert this type to int32, as float64 to float32",
     )
 
 
@@ -154,8 +154,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     run.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as numpy arrays")
-    run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top classes")
-    run.add_argument("--top", type=positive, metavar="N", help="with --labels: number of top classes (default: 5)")
+    run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top five")
     _add_pictures(run.add_argument_group("pictures"))
     add_general(run)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -14,9 +14,6 @@ import numpy as np
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import CommandFailedError, needed
 from webnn_py.core.message_text import kind
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
 
 NOT_LOGGED: Final = 4
 """Onnxruntime's level for what ends the process: all else is raised, and its log would show a file's names as they
@@ -56,19 +53,16 @@ def onnxruntime_version() -> str:
     return version("onnxruntime")
 
 
-def run_onnxruntime(
-    path: Path, feeds: Mapping[str, Array], names: tuple[str, ...], maps: Mapping[str, Sequence[int | str]]
-) -> dict[str, Array]:
+def run_onnxruntime(path: Path, feeds: Mapping[str, Array], names: tuple[str, ...]) -> dict[str, Array]:
     """Run a model by onnxruntime.
 
     Args:
         path: the model's.
         feeds: what its inputs are given.
         names: of the outputs that are wanted.
-        maps: the keys of those outputs that are maps, by :func:`keys_of_maps`.
 
     Returns:
-        The outputs by name. Of maps, one for each row, the arrays have a column for each key, in the keys' order.
+        The outputs by name.
 
     Raises:
         CommandFailedError: it cannot run the model, or an output cannot be an array.
@@ -78,7 +72,7 @@ def run_onnxruntime(
         results = opened_session(runtime, path).run(list(names), dict(feeds))
     except Exception as error:  # it has a dozen classes of its own, in a private module
         raise CommandFailedError(f"onnxruntime cannot run the model: {error}") from error
-    return {name: _as_array(name, result, maps.get(name)) for name, result in zip(names, results, strict=True)}
+    return {name: _as_array(name, result) for name, result in zip(names, results, strict=True)}
 
 
 def opened_session(runtime: ModuleType, path: Path) -> Any:
@@ -89,37 +83,14 @@ def opened_session(runtime: ModuleType, path: Path) -> Any:
     return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def keys_of_maps(model: ModelProto) -> dict[str, Sequence[int | str]]:
-    """Return the keys of the outputs of a model that are maps, as ZipMap makes them, in the order of its attribute.
-
-    Here such an output is the tensor of ZipMap's input, which has a column for each key.
-    """
-    found: dict[str, Sequence[int | str]] = {}
-    for node in model.graph.node:
-        if node.op_type != "ZipMap":
-            continue
-        keys = {attribute.name: attribute for attribute in node.attribute}
-        if "classlabels_strings" in keys:
-            found[node.output[0]] = [key.decode("utf-8", "replace") for key in keys["classlabels_strings"].strings]
-        elif "classlabels_int64s" in keys:
-            found[node.output[0]] = list(keys["classlabels_int64s"].ints)
-    return found
-
-
-def _as_array(name: str, result: object, keys: Sequence[int | str] | None) -> Array:
-    """Return an output as an array.
+def _as_array(name: str, result: object) -> Array:
+    """Return an output that is a tensor.
 
     Raises:
-        CommandFailedError: it is a sequence, or its maps have other keys than are known.
+        CommandFailedError: it is none, as the maps of ZipMap.
     """
     if isinstance(result, np.ndarray):
         return result
-    if isinstance(result, list) and keys is not None and all(isinstance(row, dict) for row in result):
-        if any(row.keys() != set(keys) for row in result):
-            raise CommandFailedError(
-                f"output {name!r} cannot be compared: onnxruntime's maps have other keys than {keys}"
-            )
-        return np.array([[row[key] for key in keys] for row in result]).reshape(len(result), len(keys))
     raise CommandFailedError(
         f"output {name!r} cannot be compared: onnxruntime's is a {kind(result)}, and no tensor; "
         "leave it out by --output"
@@ -132,8 +103,6 @@ def difference(name: str, ours: Array, theirs: Array) -> OutputDifference:
     Raises:
         CommandFailedError: their shapes differ.
     """
-    if ours.size == theirs.size and ours.ndim == 1 and theirs.shape[:-1] == (1,):
-        theirs = theirs.reshape(ours.shape)  # a map of one row
     if ours.shape != theirs.shape:
         raise CommandFailedError(f"output {name!r} is of shape {list(ours.shape)}; onnxruntime's, {list(theirs.shape)}")
     a, b = ours.astype(np.float64), theirs.astype(np.float64)

@@ -21,7 +21,6 @@ IN_OPTIONS: Final = {
     "by input_values": "by --value",
     "by outputs": "by --output",
     "by output_names": "by --output",
-    "OnnxModel.load(…, narrow_float64=True)": "--narrow float64",
     "OnnxModel.load(…, narrow_int64=True)": "--narrow int64",
 }
 """Ways out, as the library words them and as options of this command."""

@@ -1,19 +1,14 @@
 """Bars on the standard error while something takes long, if that is a terminal and ``tqdm`` is installed."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final
-
-import trio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from webnn_py.core.message_text import visible
 
 Advance = Callable[[int, int], None]
 """Takes the number of steps that are done, and of all."""
-
-SECONDS: Final = 0.2
-"""Between two looks at a clock that is shown."""
 
 
 @contextmanager
@@ -31,28 +26,6 @@ def bar(what: str, unit: str) -> Iterator[Advance]:
     finally:
         if shown is not None:
             shown.close()
-
-
-@asynccontextmanager
-async def clock(what: str) -> AsyncIterator[None]:
-    """Show the elapsed time of the block."""
-    shown = _tqdm(desc=visible(what), bar_format="{desc} {elapsed}")
-    if shown is None:
-        yield
-        return
-
-    async def tick() -> None:
-        while True:
-            shown.refresh()
-            await trio.sleep(SECONDS)
-
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(tick)
-            yield
-            nursery.cancel_scope.cancel()
-    finally:
-        shown.close()
 
 
 def _tqdm(**options: Any) -> Any:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 PERCENTILES: Final = (50, 90, 99)
 
+TOP: Final = 5
+"""The most classes of an output that are told."""
+
 
 @attrs.frozen
 class OutputSummary:
@@ -79,7 +82,7 @@ def read_labels(path: Path) -> list[str]:
         return file.read().decode("utf-8-sig").splitlines()
 
 
-def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -> dict[str, list[list[ScoredClass]]]:
+def top_classes(outputs: Mapping[str, Array], labels: Sequence[str]) -> dict[str, list[list[ScoredClass]]]:
     """Return the highest scores of each output that has one for each label, as many lists as it has rows.
 
     Raises:
@@ -89,16 +92,16 @@ def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -
     for name, array in outputs.items():
         if array.ndim and array.shape[-1] == len(labels) and array.size:
             rows = array.reshape(-1, len(labels))
-            found[name] = [_highest(row, labels, top) for row in rows]
+            found[name] = [_highest(row, labels) for row in rows]
     if not found:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in outputs.items())
         raise BadInputError(f"--labels has {len(labels)} lines; no output has so many classes: {shapes}")
     return found
 
 
-def _highest(row: Array, labels: Sequence[str], top: int) -> list[ScoredClass]:
+def _highest(row: Array, labels: Sequence[str]) -> list[ScoredClass]:
     numbers = np.where(np.isnan(row), -np.inf, row.astype(np.float64))
-    order = np.argsort(-numbers, kind="stable")[:top]
+    order = np.argsort(-numbers, kind="stable")[:TOP]
     return [ScoredClass(int(index), labels[index], float(row[index])) for index in order]
 
 
@@ -144,13 +147,11 @@ class Looks:
         profile: where the time goes; None if it was not asked for.
         is_checked: whether NaN and infinities were looked for.
         first_non_finite: where the first one comes from; None if there is none.
-        is_apart: whether the profile is of another device than the run, whose device does not time kernels.
     """
 
     profile: GraphProfile | None
     is_checked: bool
     first_non_finite: NonFinite | None
-    is_apart: bool = False
 
     def as_text(self) -> Iterator[str]:
         """Yield the lines to print."""
@@ -158,8 +159,7 @@ class Looks:
             found = self.first_non_finite
             yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()
         if self.profile is not None:
-            elsewhere = f" on {self.profile.device}, since the device of the run does not time kernels"
-            yield f"profile{elsewhere if self.is_apart else ''}"
+            yield "profile"
             yield from str(self.profile).splitlines()[1:]
 
     def as_json(self) -> dict[str, Any]:

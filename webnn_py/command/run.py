@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,6 @@ from webnn_py.command import pictures
 from webnn_py.command.comparison import (
     OutputDifference,
     difference,
-    keys_of_maps,
     onnxruntime_version,
     run_onnxruntime,
 )
@@ -31,7 +31,7 @@ from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
 from webnn_py.command.loading import imported, load_model, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import refusal
-from webnn_py.command.progress import bar, clock
+from webnn_py.command.progress import bar
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder
@@ -43,9 +43,8 @@ from webnn_py.runtime import Environment
 from webnn_py.tracing.trace_file import traced_to
 
 if TYPE_CHECKING:
-    from webnn_py import ML, GraphProfile, MLGraph
+    from webnn_py import ML
     from webnn_py.onnx_models import OnnxModel
-    from webnn_py.runtime import EnvironmentDevice
 
 
 FEW: Final = 4
@@ -53,9 +52,6 @@ FEW: Final = 4
 
 PROFILED: Final = 10
 """The fewest runs of a profile."""
-
-TOP: Final = 5
-"""The default of ``--top``."""
 
 
 @attrs.frozen(eq=False)
@@ -114,8 +110,8 @@ def run(options: argparse.Namespace) -> int:
         frozen,
         outputs,
         times,
-        {} if labels is None else top_classes(outputs, labels, options.top or TOP),
-        _differences(model, options, given, frozen, outputs) if options.compare else None,
+        {} if labels is None else top_classes(outputs, labels),
+        _differences(options, given, frozen, outputs) if options.compare else None,
         looks,
         narrowed_types(model, options.narrow),
     )
@@ -156,10 +152,8 @@ async def _measured(
     from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
 
     names = asked_outputs(model, options.output)
-    async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, **device_options(options)) as environment:
-        async with clock("opening the device"):
-            device = await environment.open_device()
-        profiler = _profiler(device, environment, ml, options)
+    async with open_ml() as ml, traced_to(ml, options.trace), _environment(ml, options) as environment:
+        device = await environment.open_device()
         builder = MLGraphBuilder(device.context)
         since = perf_counter()
         try:
@@ -174,11 +168,10 @@ async def _measured(
         fed = {name: as_webnn(name, item.array, types[name]) for name, item in given.items()}
         found = None
         if options.check_finite:
-            async with clock("looking for NaN"):
-                found = await check_finite(operands, fed)
+            found = await check_finite(operands, fed)
         since = perf_counter()
-        async with clock("building"):
-            graph = await builder.build(operands)
+        with bar("building", "kernels") as advance:
+            graph = await builder.build(operands, progress=advance)
         build = perf_counter() - since
         async with await environment.create_session(graph) as session:
             feeds = {name: fed[name] for name in session.input_names}
@@ -190,76 +183,41 @@ async def _measured(
                     results = await session.run(feeds)
                     runs.append(perf_counter() - since)
             outputs = {name: results[name].data for name in names}
-        profile = None
-        if profiler is environment:
-            profile = await _profiled(graph, feeds, options)
-        elif profiler is not None:
-            profile = await _profiled_apart(profiler, model, (shapes, dict(frozen)), feeds, options)
-        looks = Looks(profile, options.check_finite, found, is_apart=profiler is not environment)
+        profile = await profile_of(graph, feeds, repeat=max(options.repeat, PROFILED)) if options.profile else None
+        looks = Looks(profile, options.check_finite, found)
         graph.destroy()
     return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
 
 
-def _profiler(
-    device: EnvironmentDevice, environment: Environment, ml: ML, options: argparse.Namespace
-) -> Environment | None:
-    """Return where to profile: where the model runs, or on numpy where the default device does not time kernels.
+@asynccontextmanager
+async def _environment(ml: ML, options: argparse.Namespace) -> AsyncIterator[Environment]:
+    """Open the device of the run: with ``--profile`` numpy, where the default device does not time kernels.
 
     Raises:
         BadInputError: the device that was asked for does not time kernels.
     """
-    if not options.profile:
-        return None
-    if isinstance(device.context.device.backend, TimesKernels):
-        return environment
-    if device_options(options):
-        raise BadInputError(
-            f"--profile: {device.info} does not time kernels; give --backend numpy, or wgpu where "
-            "`webnn-py devices` lists the feature timestamp-query, or no --backend"
-        )
-    return Environment(ml, "numpy")
-
-
-async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile:
-    async with clock("profiling"):
-        return await profile_of(graph, feeds, repeat=max(options.repeat, PROFILED))
-
-
-async def _profiled_apart(
-    profiler: Environment,
-    model: OnnxModel,
-    given: tuple[Mapping[str, tuple[int, ...]], Mapping[str, Array]],
-    feeds: Mapping[str, Array],
-    options: argparse.Namespace,
-) -> GraphProfile:
-    """Profile the model on another device than it has run on.
-
-    Args:
-        profiler: the environment whose device times kernels.
-        model: the model.
-        given: the shapes of its inputs, and the values of those that are frozen.
-        feeds: what the graph's inputs are given.
-        options: of the command line.
-    """
-    async with profiler:
-        builder = MLGraphBuilder((await profiler.open_device()).context)
-        operands = await model.convert_in_steps(builder, *given, outputs=asked_outputs(model, options.output))
-        graph = await builder.build(operands)
-        try:
-            return await _profiled(graph, feeds, options)
-        finally:
-            graph.destroy()
+    async with Environment(ml, **device_options(options)) as environment:
+        device = await environment.open_device()
+        if not options.profile or isinstance(device.context.device.backend, TimesKernels):
+            yield environment
+            return
+        if device_options(options):
+            raise BadInputError(
+                f"--profile: {device.info} does not time kernels; give --backend numpy, or wgpu where "
+                "`webnn-py devices` lists the feature timestamp-query, or no --backend"
+            )
+    async with Environment(ml, "numpy") as environment:
+        yield environment
 
 
 def _differences(
-    model: OnnxModel,
     options: argparse.Namespace,
     given: Mapping[str, GivenInput],
     frozen: Mapping[str, Array],
     outputs: Mapping[str, Array],
 ) -> list[OutputDifference]:
     feeds = {**{name: item.array for name, item in given.items()}, **frozen}
-    theirs = run_onnxruntime(options.model, feeds, tuple(outputs), keys_of_maps(model._proto))
+    theirs = run_onnxruntime(options.model, feeds, tuple(outputs))
     return [difference(name, outputs[name], theirs[name]) for name in outputs]
 
 
@@ -268,8 +226,6 @@ def _check_options(options: argparse.Namespace) -> None:
     device_options(options)
     if options.compare is None and options.tolerance is not None:
         raise BadInputError("--tolerance needs --compare onnxruntime")
-    if options.top is not None and options.labels is None:
-        raise BadInputError("--top needs --labels, the names of the classes")
     if options.compare is not None:
         onnxruntime_version()
     suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
