@@ -6,8 +6,11 @@ From the top::
     arguments     the command lines; nothing heavy is imported for them
     run           runs a model on files, measures it, compares it
     info          what a model is, what of it runs here
-    convert       a simpler model in another file
+    convert       a simpler model in another file; to_javascript a folder for browsers
+    generate      the text of a language model; transcribe that of a recording
+    check         redundant work of a program
     devices       what contexts can run on
+    spec          the operators as data
     completion    scripts for shells
     docs          where the documentation is
     comparison    the same run by onnxruntime
@@ -16,7 +19,9 @@ From the top::
     pictures      pictures as arrays
     declared      the model's inputs, and the sizes of its dimensions
     loading       a model's file, read
+    problems      what of a model cannot be imported
     progress      bars on a terminal
+    written_files files that are written whole
     failures      errors that users see, with their statuses
     printing      lines and JSON without control characters
     layout        lengths and times as text

@@ -60,7 +60,6 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     check.add_argument("--error", action="store_true", help="make the status 1 where something is found")
     check.add_argument("--json", action="store_true", help="print the report as JSON, on the standard error, too")
-    check.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     check.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a .py file")
     check.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments")
     _add_generate(commands)
@@ -68,19 +67,18 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
     docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
-    spec = commands.add_parser("spec", help="print what is known of the operators, as data")
+    spec = commands.add_parser("spec", help="list the operators; with --json, what is known of them")
     spec.add_argument("operators", nargs="*", metavar="OPERATOR", help="for example conv2d (default: all)")
-    for parser in (info, convert, devices, docs, spec):
-        add_general(parser)
     shells = commands.add_parser("completion", help="print a shell completion script")
     shells.add_argument("shell", choices=["bash", "zsh", "tcsh"])
-    shells.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    for parser in (info, convert, devices, docs, spec):
+        _add_json(parser)
+    for parser in commands.choices.values():
+        parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
 
 
-def add_general(parser: argparse.ArgumentParser) -> None:
-    """Add what all these commands have."""
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +154,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as numpy arrays")
     run.add_argument("--labels", type=Path, metavar="FILE", help="class names, one per line: print the top five")
     _add_pictures(run.add_argument_group("pictures"))
-    add_general(run)
+    _add_json(run)
 
 
 def _add_generate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -195,7 +193,7 @@ def _add_choosing(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--stop", action="append", default=[], metavar="TEXT", help="end at this text; may be repeated"
     )
-    add_general(command)
+    _add_json(command)
 
 
 def _add_pictures(group: "argparse._ArgumentGroup") -> None:
