@@ -15,9 +15,9 @@ import trio
 
 from webnn_py import open_ml
 from webnn_py.command.device_options import device_options
-from webnn_py.command.failures import BadInputError, CommandFailedError, needed
+from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.layout import in_time
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import model_errors
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
 from webnn_py.core.distribution import install_command
@@ -191,15 +191,8 @@ def _as_json(result: GeneratedText) -> dict[str, Any]:
 @contextmanager
 def _refusals(options: argparse.Namespace) -> Iterator[None]:
     """Make what the folder's files and the options are refused for the command's own errors."""
-    from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
-
     try:
-        yield
-    except UnsupportedModelError as error:
-        raise CommandFailedError(f"{options.folder}: {'; '.join(map(str, error.problems))}") from error
-    except InvalidModelError as error:
-        raise BadInputError(f"{options.folder}: {error}") from error
-    except OSError as error:
-        raise BadInputError(unreadable(options.folder if error.filename is None else error.filename, error)) from error
+        with model_errors(options.folder):
+            yield
     except (TypeError, ValueError) as error:
         raise BadInputError(re.sub(r"^(create_generator|generate)\(\): ", "", str(error))) from error

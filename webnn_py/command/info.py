@@ -17,7 +17,7 @@ from webnn_py.command.failures import CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
 from webnn_py.command.loading import imported, load_model, narrowed_types, simplified
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.command.problems import ProblemGroup, groups_of
+from webnn_py.command.problems import NAMED, as_json, reason_of
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder, drawing_of
 from webnn_py.core.api.ml import open_ml
@@ -29,7 +29,7 @@ from webnn_py.pictures import GraphPicture
 from webnn_py.runtime import Environment
 
 if TYPE_CHECKING:
-    from webnn_py.onnx_models import OnnxModel
+    from webnn_py.onnx_models import OnnxModel, Problem
     from webnn_py.onnx_models.reading.contents import ModelContents
     from webnn_py.onnx_models.simplification.passes import SimplifiedModel
 
@@ -57,14 +57,14 @@ class Tried:
         device: where.
         shapes: those of its inputs.
         guessed: the values of ``--shape`` that give the sizes that were guessed.
-        missing: what cannot be imported.
+        missing: what cannot be imported, by operator and kind of reason.
         picture: what the device makes of it; None if that was not asked for, or something is missing.
     """
 
     device: str
     shapes: Mapping[str, tuple[int, ...]]
     guessed: Sequence[str]
-    missing: list[ProblemGroup]
+    missing: Sequence[Sequence[Problem]]
     picture: GraphPicture | None = None
 
 
@@ -137,10 +137,10 @@ async def _tried(
     model: OnnxModel, asked: AskedInputs, options: argparse.Namespace, portability: PortabilityReport
 ) -> Tried:
     """Import the model at the sizes that are known, and usual ones for what is open."""
-    from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models import Problem, UnsupportedModelError  # noqa: PLC0415 - an extra
 
     shapes, guessed = asked.shapes.guessed(asked.fed)
-    missing: list[ProblemGroup] = []
+    missing: Sequence[Sequence[Problem]] = ()
     picture = None
     async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
         device = await environment.open_device()
@@ -148,9 +148,9 @@ async def _tried(
         try:
             outputs = await imported(model, builder, shapes, asked.frozen, asked_outputs(model, options.output))
         except UnsupportedModelError as error:
-            missing = groups_of(error)
+            missing = error.groups
         except ValueError as error:  # the model is broken, which only converting it shows
-            missing = [ProblemGroup("", 1, ("the model",), str(error), "")]
+            missing = [[Problem("the model", str(error))]]
         else:
             if portability.profiles:
                 portability.add_graph(spelled_out(drawing_of("info", outputs)))
@@ -210,11 +210,10 @@ def _whether_it_runs(report: ModelReport) -> Iterator[str]:
     elif guessed:
         yield f"  tried with guessed sizes; change them with {guessed}"
     for group in missing[:MOST_GROUPS]:
-        names = ", ".join(group.subjects)
-        more = f", and {group.count - len(group.subjects)} more" if group.count > len(group.subjects) else ""
-        kind = f"{group.operator} × {group.count}: " if group.operator else ""
-        way_out = f" ({group.way_out})" if group.way_out else ""
-        yield f"  {kind}{group.reason}{way_out}"
+        names = ", ".join(problem.subject for problem in group[:NAMED])
+        more = f", and {len(group) - NAMED} more" if len(group) > NAMED else ""
+        kind = f"{group[0].operator} × {len(group)}: " if group[0].operator else ""
+        yield f"  {kind}{reason_of(group)}"
         yield f"      {names}{more}"
     if len(missing) > MOST_GROUPS:
         yield f"  and {len(missing) - MOST_GROUPS} other problems; --json has all"
@@ -261,7 +260,7 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "guessed": list(tried.guessed),
         "narrow": report.narrow,
         "runs": not tried.missing,
-        "missing": [attrs.asdict(group) for group in tried.missing],
+        "missing": [as_json(group) for group in tried.missing],
         **({} if report.graph is None else {"graph": str(report.graph)}),
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
+from webnn_py.command.problems import in_one_line
 from webnn_py.command.progress import bar
 from webnn_py.core.message_text import words_of
 from webnn_py.regular_files import open_regular
@@ -32,22 +33,35 @@ def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] 
         CommandFailedError: the model costs too much, or the extra is not installed.
     """
     needed("onnx", "reading ONNX models")
-    from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models import OnnxModel  # noqa: PLC0415 - an extra
 
-    try:
+    with model_errors(path):
         model = OnnxModel.load(path, narrow_float64=True, narrow_int64="int64" in narrow)
         if read_weights:
             model.read_weights()
-    except OSError as error:
-        if error.filename is not None and Path(os.fsdecode(error.filename)) != path:
-            data = Path(os.fsdecode(error.filename))
-            raise BadInputError(f"{path} has its data in another file; {unreadable(data, error)}") from error
-        raise BadInputError(unreadable(path, error)) from error
+    return model
+
+
+@contextmanager
+def model_errors(path: Path) -> Iterator[None]:
+    """Make the errors of a model, or of a folder of one, the command's own.
+
+    Raises:
+        BadInputError: a file cannot be read, or is no model.
+        CommandFailedError: the model cannot be imported.
+    """
+    from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    try:
+        yield
+    except UnsupportedModelError as error:
+        raise CommandFailedError(f"{path} cannot be run here: {in_one_line(error)}") from error
     except InvalidModelError as error:
         raise BadInputError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from error
-    except UnsupportedModelError as error:
-        raise CommandFailedError(f"{path}: {'; '.join(map(str, error.problems))}") from error
-    return model
+    except OSError as error:
+        file = path if error.filename is None else Path(os.fsdecode(error.filename))
+        needs = "" if file == path else f"{path} needs "
+        raise BadInputError(f"{needs}{unreadable(file, error)}") from error
 
 
 def narrowed_types(model: OnnxModel, asked: Sequence[str]) -> list[str]:
@@ -75,14 +89,11 @@ def simplified(
     Raises:
         BadInputError: shapes or values do not fit it.
     """
-    from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.reading.model_file import ReadModel  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.simplification.passes import simplify  # noqa: PLC0415 - an extra
 
-    try:
+    with model_errors(path):
         return simplify(ReadModel(model._proto, model._size, model._is_flat), shapes, values)
-    except InvalidModelError as error:
-        raise BadInputError(f"{path}: {error}") from error
 
 
 async def imported(

@@ -25,12 +25,11 @@ from webnn_py.command.comparison import (
 )
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.device_options import device_options
-from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
+from webnn_py.command.failures import FAILED, BadInputError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
-from webnn_py.command.loading import imported, load_model, narrowed_types
+from webnn_py.command.loading import imported, load_model, model_errors, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.command.problems import refusal
 from webnn_py.command.progress import bar
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.written_files import check_ending, written_whole
@@ -149,20 +148,14 @@ async def _measured(
     Returns:
         The outputs of the last run, where it ran, how long it took, and what looking into the graph showed.
     """
-    from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
-
     names = asked_outputs(model, options.output)
     async with open_ml() as ml, traced_to(ml, options.trace), _environment(ml, options) as environment:
         device = await environment.open_device()
         builder = MLGraphBuilder(device.context)
         since = perf_counter()
-        try:
-            shapes = {name: item.array.shape for name, item in given.items()}
+        shapes = {name: item.array.shape for name, item in given.items()}
+        with model_errors(options.model):
             operands = await imported(model, builder, shapes, frozen, names)
-        except UnsupportedModelError as error:
-            raise CommandFailedError(refusal(options.model, error)) from error
-        except InvalidModelError as error:
-            raise BadInputError(f"{options.model}: {error}") from error
         import_ = perf_counter() - since
         types = {name: info.data_type for name, info in {**model.inputs, **model.overridable}.items()}
         fed = {name: as_webnn(name, item.array, types[name]) for name, item in given.items()}

@@ -12,7 +12,7 @@ import trio
 from webnn_py.command.declared import Array, AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
-from webnn_py.command.loading import imported, load_model, narrowed_types, unreadable
+from webnn_py.command.loading import imported, load_model, model_errors, narrowed_types, unreadable
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
@@ -55,15 +55,12 @@ def to_javascript(options: argparse.Namespace) -> int:
 async def _save(
     model: OnnxModel, shapes: Mapping[str, tuple[int, ...]], frozen: Mapping[str, Array], options: argparse.Namespace
 ) -> None:
-    from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
-
     async with open_ml() as ml:
         builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
-        try:
+        with model_errors(options.model):
             outputs = await imported(model, builder, shapes, frozen)
+        try:
             save_js(outputs, options.out, title=options.model.stem)
-        except UnsupportedModelError as error:
-            raise CommandFailedError(f"{options.model}: {'; '.join(map(str, error.problems))}") from error
         except (TypeError, ValueError) as error:  # broken, or with an output that is an input: converting shows it
             raise CommandFailedError(f"{options.model}: {error}") from error
         except OSError as error:
