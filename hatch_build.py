@@ -4,7 +4,6 @@ import json
 import lzma
 import posixpath
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -127,38 +126,12 @@ def _linked(text: str, folder: str, page: str, shipped: dict[str, Path]) -> str:
 
 CASES = "webnn_py/testing/device_cases"
 
-FORMATS = {
-    "float32": "f",
-    "float16": "e",
-    "int64": "q",
-    "uint64": "Q",
-    "int32": "i",
-    "uint32": "I",
-    "int8": "b",
-    "uint8": "B",
-}
-"""The data types of the cases, as ``struct`` names them."""
-
 
 def packed_cases(root: Path) -> bytes:
-    """The operators' cases in one file, which takes half the space; ``device_cases/files.py`` has the format."""
-    elements: dict[str, list[float]] = {data_type: [] for data_type in FORMATS}
-
-    def take(read: dict[str, Any]) -> dict[str, Any]:
-        if "data" in read:
-            data = read["data"]
-            elements[read["data_type"]] += [float(item) if isinstance(item, str) else item for item in data]
-            read["data"] = len(data)
-        return read
-
-    files = {
-        f"{path.parent.name}/{path.stem}": json.loads(path.read_bytes(), object_hook=take)
-        for path in sorted((root / CASES).glob("*/*.json"))
-    }
-    sizes = {data_type: len(items) for data_type, items in elements.items()}
-    heads = [json.dumps(head, separators=(",", ":")).encode() for head in (sizes, files)]
-    binary = b"".join(struct.pack(f"<{len(items)}{FORMATS[name]}", *items) for name, items in elements.items())
-    return lzma.compress(b"\n".join([*heads, binary]), preset=9 | lzma.PRESET_EXTREME)
+    """The operators' cases in one compressed file; ``device_cases/files.py`` has the format."""
+    paths = sorted((root / CASES).glob("*/*.json"))
+    files = {f"{path.parent.name}/{path.stem}": json.loads(path.read_bytes()) for path in paths}
+    return lzma.compress(json.dumps(files, separators=(",", ":")).encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 class WheelHook(BuildHookInterface):

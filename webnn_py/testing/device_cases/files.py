@@ -14,16 +14,12 @@ A tolerance is one of ``{"exact": true}`` (the same bits, any NaN for a NaN), ``
 of the data type, zeros of both signs being one; for integers the difference) and ``{"absolute": x}``. NaN and
 infinities must stand where they are expected whatever the tolerance.
 
-Wheels have all files in one, ``cases.xz``, which ``hatch_build.py`` packs: JSON in which tensors have the number of
-their elements for ``data``, then the elements by data type, in the order of the tensors. Read from there, NaN,
-infinities and -0 are floats.
+Wheels have all files in one, ``cases.xz``, which ``hatch_build.py`` packs: a compressed object of JSON.
 """
 
 import json
 import lzma
-from collections.abc import Iterator
 from functools import cache, cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -171,17 +167,4 @@ def load_all() -> list[CaseFile]:
 @cache
 def unpacked(path: Path) -> dict[str, Any]:
     """Return the contents of all files, by category and operator such as ``"arithmetic/add"``."""
-    sizes, files, elements = lzma.decompress(path.read_bytes()).split(b"\n", 2)
-    streams: dict[str, Iterator[Any]] = {}
-    end = 0
-    for data_type, size in json.loads(sizes).items():
-        stored = np.frombuffer(elements, np.dtype(data_type).newbyteorder("<"), size, end)
-        streams[data_type] = iter(stored.tolist())
-        end += stored.nbytes
-
-    def filled(read: dict[str, Any]) -> dict[str, Any]:
-        if "data" in read:
-            read["data"] = list(islice(streams[read["data_type"]], read["data"]))
-        return read
-
-    return cast("dict[str, Any]", json.loads(files, object_hook=filled))
+    return cast("dict[str, Any]", json.loads(lzma.decompress(path.read_bytes())))

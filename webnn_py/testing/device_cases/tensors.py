@@ -63,13 +63,6 @@ def difference(got: Array, expected: Array, tolerance: dict[str, Any]) -> str | 
     return f"{list(index)} is {a!s}, expected {b!s}{off} (allowed: {json.dumps(tolerance)}; {rest})"
 
 
-def flushed(got: Array, expected: Array) -> Array:
-    """Return a result in float32 with what is expected wherever that is subnormal, and the result is zero."""
-    if got.dtype != np.float32 or got.shape != expected.shape:
-        return got
-    return np.where((got == 0) & (np.abs(expected) < np.finfo(np.float32).smallest_normal), expected, got)
-
-
 def within(got: Array, expected: Array, tolerance: dict[str, Any]) -> Array:
     """Return whether each element is as expected."""
     ((metric, allowed),) = tolerance.items()
