@@ -167,24 +167,17 @@ def loaded(path: Path) -> Array:
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
-    """Return an array of the input's type and of a shape that fits.
+    """Return an array of the input's type.
 
     Raises:
-        BadInputError: its numbers are not of that type, or its shape does not fit.
+        BadInputError: its numbers are not of that type.
     """
-    if not fits(declared, value.shape):
-        raise BadInputError(f"{what} is of shape {worded_shape(value.shape)}; input {declared.name!r} is {declared}")
     if value.dtype == declared.dtype:
         return np.ascontiguousarray(value).reshape(value.shape)
     if value.dtype.kind not in "biuf":
         raise BadInputError(f"{what} is {value.dtype}; input {declared.name!r} is {declared}")
-    with np.errstate(all="ignore"):
-        converted = value.astype(declared.dtype)
-    if declared.dtype.kind != "f" and not np.array_equal(converted, value):
-        raise BadInputError(
-            f"{what} is {value.dtype} and has numbers that are not {declared.type_name}, as input {declared.name!r} is"
-        )
-    return converted
+    reason = f"{what} is {value.dtype} and has numbers that are not {declared.type_name}, as input {declared.name!r} is"
+    return _converted(value, declared.dtype, reason)
 
 
 def as_webnn(name: str, array: Array, data_type: str) -> Array:
@@ -197,20 +190,17 @@ def as_webnn(name: str, array: Array, data_type: str) -> Array:
         return array.view(np.uint8)
     if array.dtype == data_type:
         return array
+    reason = f"input {name!r} has numbers that are not {data_type}, as --narrow {array.dtype} makes it"
+    return _converted(array, np.dtype(data_type), reason)
+
+
+def _converted(array: Array, dtype: np.dtype[Any], reason: str) -> Array:
+    """Return an array in another data type, floats rounded; integers that are not in it are refused for a reason."""
     with np.errstate(all="ignore"):
-        narrower = array.astype(data_type)
-    if array.dtype.kind != "f" and not np.array_equal(narrower, array):
-        raise BadInputError(f"input {name!r} has numbers that are not {data_type}, as --narrow {array.dtype} makes it")
-    return narrower
-
-
-def fits(declared: DeclaredInput, shape: Sequence[int]) -> bool:
-    """Return whether the model declares a shape."""
-    if declared.shape is None:
-        return True
-    return len(shape) == len(declared.shape) and all(
-        isinstance(size, str) or size == own for own, size in zip(shape, declared.shape, strict=True)
-    )
+        converted = array.astype(dtype)
+    if dtype.kind != "f" and not np.array_equal(converted, array):
+        raise BadInputError(reason)
+    return converted
 
 
 @final
@@ -248,14 +238,17 @@ class Shapes:
             BadInputError: it is not one that the model declares, or not that which is known already.
         """
         declared = self._inputs[name]
-        if not fits(declared, shape):
+        sizes = tuple(shape) if declared.shape is None else declared.shape
+        if len(shape) != len(sizes) or any(
+            size != own for size, own in zip(sizes, shape, strict=True) if isinstance(size, int)
+        ):
             raise BadInputError(f"{what} is of shape {worded_shape(shape)}; input {name!r} is {declared}")
         if self._known.setdefault(name, tuple(shape)) != tuple(shape):
             raise BadInputError(
                 f"{what} is of shape {worded_shape(shape)}; input {name!r} is of shape "
                 f"{worded_shape(self._known[name])} already"
             )
-        for size, own in zip(declared.shape or (), shape, strict=False):
+        for size, own in zip(sizes, shape, strict=True):
             if isinstance(size, str) and size != UNNAMED:
                 self._set(size, own, what)
 

@@ -58,14 +58,15 @@ def make_feeds(
     given: dict[str, GivenInput] = {}
     for name, source in sources.items():
         if _suffix(source) == ".npy":
-            given[name] = GivenInput(checked(inputs[name], loaded(Path(source)), source), source)
-            shapes.bind(name, given[name].array.shape, source)
+            array = loaded(Path(source))
+            shapes.bind(name, array.shape, source)
+            given[name] = GivenInput(checked(inputs[name], array, source), source)
     # After arrays, which may say sizes that the others need.
     for name, source in sources.items():
         if _suffix(source) in pictures.SUFFIXES:
             array, description = pictures.read_picture(Path(source), inputs[name], shapes.of(name), options)
-            given[name] = GivenInput(checked(inputs[name], array, source), description)
             shapes.bind(name, array.shape, source)
+            given[name] = GivenInput(checked(inputs[name], array, source), description)
     made = [name for name in inputs if name not in given]
     fixed = shapes.all_fixed(made)
     _check_fits_memory({name: inputs[name] for name in made}, fixed)
