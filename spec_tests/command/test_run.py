@@ -46,7 +46,7 @@ def test_json_has_all_that_is_printed(command, doubled):
         "mean": 2,
         "maximum": 2,
         "nans": 0,
-        "infinite": 0,
+        "infinities": 0,
     }
     assert told["times"]["runs"] == 3
     assert 0 < told["times"]["run_ms"]["p50"] <= told["times"]["run_ms"]["p90"] <= told["times"]["run_ms"]["p99"]
@@ -137,7 +137,7 @@ def test_what_is_no_finite_number_is_counted_apart(command, of_node, tmp_path):
     arguments = ("run", path, "--input", tmp_path / "x.npy")
     assert "min 0, mean 0.5, max 1, 1 NaN, 1 infinite" in command(*arguments).out
     told = command(*arguments, "--json", "--compare", "onnxruntime").report()
-    assert (told["outputs"]["y"]["nans"], told["outputs"]["y"]["infinite"]) == (1, 1)
+    assert (told["outputs"]["y"]["nans"], told["outputs"]["y"]["infinities"]) == (1, 1)
     assert told["differences"]["y"]["mismatches"] == 0
 
 

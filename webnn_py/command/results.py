@@ -22,45 +22,10 @@ TOP: Final = 5
 """The most classes of an output that are told."""
 
 
-@attrs.frozen
-class OutputSummary:
-    """An output in a few numbers.
-
-    Attributes:
-        name: its name.
-        data_type: its data type.
-        shape: its shape.
-        minimum: the least of the finite numbers; None if there are none.
-        mean: of those.
-        maximum: of those.
-        nans: the number of NaN.
-        infinite: the number of infinities.
-    """
-
-    name: str
-    data_type: str
-    shape: tuple[int, ...]
-    minimum: float | None
-    mean: float | None
-    maximum: float | None
-    nans: int
-    infinite: int
-
-
-def summary(name: str, array: Array) -> OutputSummary:
-    """Return an output in a few numbers."""
-    finite = array[np.isfinite(array)].astype(np.float64)
-    nans = int(np.isnan(array).sum())
-    return OutputSummary(
-        name,
-        str(array.dtype),
-        array.shape,
-        float(finite.min()) if finite.size else None,
-        float(finite.mean()) if finite.size else None,
-        float(finite.max()) if finite.size else None,
-        nans,
-        array.size - finite.size - nans,
-    )
+def mean_of(array: Array) -> float | None:
+    """Return the mean of the finite numbers of an array; None if there are none."""
+    finite = array[np.isfinite(array)]
+    return float(finite.mean(dtype=np.float64)) if finite.size else None
 
 
 @attrs.frozen

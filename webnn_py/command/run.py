@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.checking import check_finite
+from webnn_py.checking import ValueRange, check_finite
 from webnn_py.command import pictures
 from webnn_py.command.comparison import (
     OutputDifference,
@@ -31,7 +31,7 @@ from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
 from webnn_py.command.loading import imported, load_model, model_errors, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
-from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
+from webnn_py.command.results import Looks, ScoredClass, Times, mean_of, read_labels, top_classes
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
@@ -279,9 +279,9 @@ def _frozen(value: Array) -> str:
 def _outputs_as_text(finished: Finished) -> Iterator[str]:
     rows = []
     for name, array in finished.outputs.items():
-        item = summary(name, array)
-        rare = [f"{count} {what}" for count, what in ((item.nans, "NaN"), (item.infinite, "infinite")) if count]
-        numbers = f"min {number(item.minimum)}, mean {number(item.mean)}, max {number(item.maximum)}"
+        item = ValueRange.of(name, array)
+        rare = [f"{count} {what}" for count, what in ((item.nans, "NaN"), (item.infinities, "infinite")) if count]
+        numbers = f"min {number(item.minimum)}, mean {number(mean_of(array))}, max {number(item.maximum)}"
         rows.append((name, item.data_type, worded_shape(item.shape), ", ".join([numbers, *rare])))
     for line, name in zip(table(rows, "  "), finished.outputs, strict=True):
         yield line
@@ -322,7 +322,8 @@ def _as_json(finished: Finished) -> dict[str, Any]:
         },
         "times": finished.times.as_milliseconds(),
         "outputs": {
-            name: _without_name(attrs.asdict(summary(name, array)))
+            name: _without_name(attrs.asdict(ValueRange.of(name, array)))
+            | {"mean": mean_of(array)}
             | ({"classes": _plain(finished.classes[name])} if name in finished.classes else {})
             for name, array in finished.outputs.items()
         },
