@@ -1,4 +1,4 @@
-"""``webnn-py generate`` and ``webnn-py transcribe``: the text as it comes, how fast it came, and refusals."""
+"""``webnn-py generate``: the text as it comes, how fast it came, and refusals."""
 
 import io
 import json
@@ -113,13 +113,14 @@ def recording(tmp_path):
 
 def test_a_recording_is_written_down(command, listening, folder, recording):
     arguments = ("--backend", "numpy", "--max-new-tokens", "4")
-    report = command("transcribe", listening, recording, *arguments, "--json").report()
+    heard = ("generate", listening, "--audio", recording, *arguments)
+    report = command(*heard, "--json").report()
     assert (len(report["tokens"]), report["finish"], report["prompt_tokens"]) == (4, "length", 2)
-    begun = command("transcribe", listening, recording, "--prompt", "hello", *arguments, "--json").report()
-    assert begun["prompt_tokens"] > 2
-    assert command("transcribe", listening, recording, *arguments).succeeded().out == _laid_out(report["text"]) + "\n"
-    command("transcribe", folder, recording, *arguments).assert_refused("has no encoder, so it hears nothing")
-    command("transcribe", listening, listening / "config.json", *arguments).assert_refused("cannot be read as a sound")
+    assert command(*heard, "--prompt", "hello", "--json").report()["prompt_tokens"] > 2
+    assert command(*heard).succeeded().out == _laid_out(report["text"]) + "\n"
+    command("generate", folder, "--audio", recording, *arguments).assert_refused("the model has no encoder")
+    command("generate", listening, "--audio", listening / "config.json").assert_refused("cannot be read as a sound")
     command("generate", listening, "--prompt", "a", *arguments).assert_refused(
         "audio is missing; the model has an encoder"
     )
+    command("generate", folder).assert_refused("give --prompt, the text to continue, or --audio, the recording")

@@ -7,7 +7,7 @@ From the top::
     run           runs a model on files, measures it, compares it
     info          what a model is, what of it runs here
     convert       a simpler model in another file; to_javascript a folder for browsers
-    generate      the text of a language model; transcribe that of a recording
+    generate      the text of a language model, or of a recording
     check         redundant work of a program
     devices       what contexts can run on
     spec          the operators as data
@@ -16,7 +16,7 @@ From the top::
     comparison    the same run by onnxruntime
     results       what a run gave: summaries of outputs, classes, times
     feeds         what every input is given, its shape found out from all that is known
-    pictures      pictures as arrays
+    pictures, sounds   files of these as arrays
     declared      the model's inputs, and the sizes of its dimensions
     loading       a model's file, read
     problems      what of a model cannot be imported

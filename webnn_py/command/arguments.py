@@ -63,7 +63,6 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     check.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a .py file")
     check.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments")
     _add_generate(commands)
-    _add_transcribe(commands)
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     docs = commands.add_parser("docs", help="print the path of the documentation, or of one page")
     docs.add_argument("page", nargs="?", metavar="PAGE", help="for example sessions (default: list all pages)")
@@ -158,27 +157,20 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _add_generate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    generate = commands.add_parser("generate", help="continue a text by a language model, token by token")
-    generate.add_argument(
-        "folder", type=Path, metavar="MODEL", help="the folder of a decoder, as onnxruntime-genai or optimum exports it"
+    command = commands.add_parser(
+        "generate", help="continue a text by a language model, or write down a recording, token by token"
     )
-    generate.add_argument("--prompt", required=True, metavar="TEXT", help="the text to continue; - reads it from stdin")
-    _add_choosing(generate)
-
-
-def _add_transcribe(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    transcribe = commands.add_parser("transcribe", help="write down what is said in a recording, token by token")
-    transcribe.add_argument(
-        "folder", type=Path, metavar="MODEL", help="the folder of an encoder-decoder, as optimum exports it"
+    command.add_argument(
+        "folder", type=Path, metavar="MODEL", help="the folder of a model, as onnxruntime-genai or optimum exports it"
     )
-    transcribe.add_argument("sound", type=Path, metavar="SOUND", help="the recording: .wav, .flac or .ogg")
-    transcribe.add_argument(
-        "--prompt", default="", metavar="TEXT", help="what the text begins with (default: the model's first tokens)"
+    command.add_argument(
+        "--prompt",
+        metavar="TEXT",
+        help="the text to continue; - reads it from stdin (default with --audio: the model's first tokens)",
     )
-    _add_choosing(transcribe)
-
-
-def _add_choosing(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--audio", type=Path, metavar="FILE", help="the recording to write down: .wav, .flac or .ogg (encoder-decoders)"
+    )
     command.add_argument("--file", metavar="NAME", help="the .onnx file in the folder (default: what the folder says)")
     _add_backend(command)
     command.add_argument("--max-new-tokens", type=positive, metavar="N", help="(default: what the capacity leaves)")

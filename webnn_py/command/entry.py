@@ -15,7 +15,7 @@ from webnn_py.javascript.words import OutputClosedError
 Command = Callable[[argparse.Namespace], int]
 
 COMMANDS: Final = (
-    *("run", "check", "info", "convert", "generate", "transcribe"),
+    *("run", "check", "info", "convert", "generate"),
     *("devices", "completion", "docs", "spec"),
 )
 """Each is a module, and in it a function of its name."""

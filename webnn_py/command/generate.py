@@ -1,11 +1,11 @@
-"""``webnn-py generate``: continue a text by a language model, and print it token by token."""
+"""``webnn-py generate``: continue a text, or write down a recording, and print it token by token."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -20,14 +20,14 @@ from webnn_py.command.layout import in_time
 from webnn_py.command.loading import model_errors
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
+from webnn_py.command.sounds import Samples, decoded, resampled
 from webnn_py.core.distribution import install_command
 from webnn_py.core.message_text import visible
 from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 
 if TYPE_CHECKING:
-    from webnn_py.runtime.generation import Generation, Generator, Token
-    from webnn_py.runtime.generation.audio import Audio
+    from webnn_py.runtime.generation import Generation, Token
 
 OPTIONS: Final = ("max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "seed", "stop")
 """The options of the command that ``generate()`` has by the same names."""
@@ -66,26 +66,21 @@ class GeneratedText:
 
 
 def generate(options: argparse.Namespace) -> int:
-    """Continue a text, and print it as it comes.
+    """Continue a text, or write down what is said in a recording, and print it as it comes.
 
     Raises:
-        BadInputError: the folder or an option cannot be used.
+        BadInputError: the folder, the recording or an option cannot be used.
         CommandFailedError: the model cannot be run, or an extra is not installed.
-    """
-    check_installed()
-    trio.run(printed, options, _prompt_of_stdin() if options.prompt == "-" else options.prompt)
-    return 0
-
-
-def check_installed() -> None:
-    """Import the extras that language models need.
-
-    Raises:
-        CommandFailedError: one is not installed.
     """
     needed("onnx", "reading ONNX models")
     needed("tokenizers", "making tokens of text", install_command("generation"))
     needed("webnn_py.runtime.generation", "generating text", install_command("generation"))
+    if options.prompt is None and options.audio is None:
+        raise BadInputError("give --prompt, the text to continue, or --audio, the recording to write down")
+    sound = None if options.audio is None else decoded(options.audio)
+    prompt = _prompt_of_stdin() if options.prompt == "-" else options.prompt or ""
+    trio.run(_generated, options, prompt, sound)
+    return 0
 
 
 def _prompt_of_stdin() -> str:
@@ -97,20 +92,8 @@ def _prompt_of_stdin() -> str:
         raise BadInputError(f"--prompt - cannot read the standard input: {error}") from error
 
 
-async def printed(
-    options: argparse.Namespace, prompt: str, audio_for: Callable[[Generator], Audio] | None = None
-) -> None:
-    """Load the model of a folder, generate a text, and print it as it comes.
-
-    Args:
-        options: of the command line.
-        prompt: what the text continues.
-        audio_for: returns what the model's encoder hears; None for a model without one.
-
-    Raises:
-        BadInputError: the folder or an option cannot be used.
-        CommandFailedError: the model cannot be run.
-    """
+async def _generated(options: argparse.Namespace, prompt: str, sound: tuple[Samples, int] | None) -> None:
+    """Load the model of a folder, generate a text, and print it as it comes."""
     from webnn_py.runtime.generation import create_generator, generate  # noqa: PLC0415 - an extra
 
     since = perf_counter()
@@ -120,7 +103,10 @@ async def printed(
                 environment, options.folder, file=options.file, capacity=options.capacity, progress=advance
             )
         async with generator:
-            audio = None if audio_for is None else audio_for(generator)
+            encoder = generator.configuration.encoder
+            audio = None if sound is None else sound[0]
+            if sound is not None and encoder is not None:
+                audio = resampled(*sound, encoder.rate)
             given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
             with _refusals(options):
                 generation = generate(generator, prompt, audio=audio, **given)

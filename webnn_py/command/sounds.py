@@ -1,27 +1,17 @@
-"""``webnn-py transcribe``: what is said in a recording, printed as it is understood.
+"""Recordings: read by soundfile, and resampled by soxr, of the extra ``audio``."""
 
-Recordings are read by soundfile and resampled by soxr, of the extra ``audio``.
-"""
-
-from __future__ import annotations
-
-import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import attrs
 import numpy as np
-import trio
 from numpy.typing import NDArray
 
 from webnn_py.command.failures import BadInputError, needed
-from webnn_py.command.generate import check_installed, printed
 from webnn_py.command.loading import opened
 from webnn_py.core.distribution import install_command
 
-if TYPE_CHECKING:
-    from webnn_py.runtime.generation import Generator
+Samples = NDArray[np.float32]
 
 MOST_SAMPLES: Final = 1 << 28
 """The most samples of all channels: a gigabyte. Some files are a thousandth as long."""
@@ -33,54 +23,8 @@ UNKNOWN_LENGTH: Final = 0x7FFF_F000
 """From this length on it is one that programs write while they do not know it."""
 
 
-@attrs.frozen(eq=False)
-class Sound:
-    """A sound.
-
-    Attributes:
-        samples: from -1 to 1; of several channels their mean.
-        rate: samples a second.
-    """
-
-    samples: NDArray[np.float32]
-    rate: int
-
-    def at(self, rate: int) -> Sound:
-        """Return the same sound at another rate.
-
-        Raises:
-            CommandFailedError: soxr is not installed.
-        """
-        if rate == self.rate:
-            return self
-        soxr = needed("soxr", "resampling sounds", install_command("audio"))
-        return attrs.evolve(self, samples=soxr.resample(self.samples, self.rate, rate), rate=rate)
-
-
-def transcribe(options: argparse.Namespace) -> int:
-    """Write down what is said in a recording, as it is understood.
-
-    Raises:
-        BadInputError: the folder, the recording or an option cannot be used.
-        CommandFailedError: the model cannot be run, or an extra is not installed.
-    """
-    check_installed()
-    sound = decoded(options.sound)
-
-    def heard_by(generator: Generator) -> NDArray[np.float32]:
-        encoder = generator.configuration.encoder
-        if encoder is None:
-            raise BadInputError(
-                f"{options.folder} has no encoder, so it hears nothing; webnn-py generate continues texts"
-            )
-        return sound.at(encoder.rate).samples
-
-    trio.run(printed, options, options.prompt, heard_by)
-    return 0
-
-
-def decoded(path: Path) -> Sound:
-    """Read a sound.
+def decoded(path: Path) -> tuple[Samples, int]:
+    """Return the samples of a recording, from -1 to 1, of several channels their mean, and how many a second has.
 
     Raises:
         BadInputError: the file is none, or cannot be read.
@@ -99,7 +43,7 @@ def decoded(path: Path) -> Sound:
         raise BadInputError(f"{path} has no samples")
     if not np.isfinite(samples).all():
         raise BadInputError(f"{path} has samples that are NaN or infinite, and may be damaged")
-    return Sound(samples.mean(axis=1), rate)
+    return samples.mean(axis=1), rate
 
 
 def _check(path: Path, notes: str, samples: int) -> None:
@@ -110,3 +54,16 @@ def _check(path: Path, notes: str, samples: int) -> None:
         )
     if samples > MOST_SAMPLES:
         raise BadInputError(f"{path} has {samples:,} samples; a sound may have at most {MOST_SAMPLES:,}")
+
+
+def resampled(samples: Samples, rate: int, new_rate: int) -> Samples:
+    """Return the samples of a recording at another rate.
+
+    Raises:
+        CommandFailedError: soxr is not installed.
+    """
+    if rate == new_rate:
+        return samples
+    soxr = needed("soxr", "resampling sounds", install_command("audio"))
+    resampled: Samples = soxr.resample(samples, rate, new_rate)
+    return resampled
