@@ -60,8 +60,7 @@ class Finished:
     Attributes:
         path: the model's.
         device: where it really ran.
-        inputs: what the inputs were given.
-        frozen: those that were constants.
+        inputs: what the inputs were given, with those that were frozen.
         outputs: what came out.
         times: how long the parts took.
         classes: the top classes of outputs that have a score for each label.
@@ -73,7 +72,6 @@ class Finished:
     path: Path
     device: str
     inputs: Mapping[str, GivenInput]
-    frozen: Mapping[str, Array]
     outputs: Mapping[str, Array]
     times: Times
     classes: Mapping[str, list[list[ScoredClass]]]
@@ -98,19 +96,17 @@ def run(options: argparse.Namespace) -> int:
         advance(1, 1)
     load = perf_counter() - since
     asked = AskedInputs.of(model, options, may_override=True)
-    frozen = asked.frozen
-
     given = make_feeds(asked.fed, asked.shapes, options)
-    outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
+    outputs, device, times, looks = trio.run(_measured, model, given, asked.frozen, options, load)
+    inputs = {**given, **{name: GivenInput(value, _frozen(value)) for name, value in asked.frozen.items()}}
     finished = Finished(
         options.model,
         device,
-        given,
-        frozen,
+        inputs,
         outputs,
         times,
         {} if labels is None else top_classes(outputs, labels),
-        _differences(options, given, frozen, outputs) if options.compare else None,
+        _differences(options.model, inputs, outputs) if options.compare else None,
         looks,
         narrowed_types(model, options.narrow),
     )
@@ -203,14 +199,8 @@ async def _environment(ml: ML, options: argparse.Namespace) -> AsyncIterator[Env
         yield environment
 
 
-def _differences(
-    options: argparse.Namespace,
-    given: Mapping[str, GivenInput],
-    frozen: Mapping[str, Array],
-    outputs: Mapping[str, Array],
-) -> list[OutputDifference]:
-    feeds = {**{name: item.array for name, item in given.items()}, **frozen}
-    theirs = run_onnxruntime(options.model, feeds, tuple(outputs))
+def _differences(path: Path, inputs: Mapping[str, GivenInput], outputs: Mapping[str, Array]) -> list[OutputDifference]:
+    theirs = run_onnxruntime(path, {name: item.array for name, item in inputs.items()}, tuple(outputs))
     return [difference(name, outputs[name], theirs[name]) for name in outputs]
 
 
@@ -248,8 +238,10 @@ def _as_text(finished: Finished) -> Iterator[str]:
     if finished.narrow:
         yield f"types   {', '.join(f'{name} as {NARROWER[name]}' for name in finished.narrow)}"
     yield "inputs"
-    rows = [(name, *_described(item.array), item.source) for name, item in finished.inputs.items()]
-    rows += [(name, *_described(value), _frozen(value)) for name, value in finished.frozen.items()]
+    rows = (
+        (name, str(item.array.dtype), f"{worded_shape(item.array.shape)} {in_bytes(item.array.nbytes)}", item.source)
+        for name, item in finished.inputs.items()
+    )
     yield from table(rows, "  ")
     yield (
         f"times   load {in_time(times.load)}, import {in_time(times.import_)}, build {in_time(times.build)}, "
@@ -266,10 +258,6 @@ def _as_text(finished: Finished) -> Iterator[str]:
         yield f"compared with onnxruntime {onnxruntime_version()}"
         yield from table(map(_difference_as_row, finished.differences), "  ")
     yield from finished.looks.as_text()
-
-
-def _described(array: Array) -> tuple[str, str]:
-    return str(array.dtype), f"{worded_shape(array.shape)} {in_bytes(array.nbytes)}"
 
 
 def _frozen(value: Array) -> str:
@@ -311,14 +299,8 @@ def _as_json(finished: Finished) -> dict[str, Any]:
         "device": finished.device,
         "narrow": finished.narrow,
         "inputs": {
-            **{
-                name: {"data_type": str(item.array.dtype), "shape": item.array.shape, "source": item.source}
-                for name, item in finished.inputs.items()
-            },
-            **{
-                name: {"data_type": str(value.dtype), "shape": value.shape, "source": "frozen"}
-                for name, value in finished.frozen.items()
-            },
+            name: {"data_type": str(item.array.dtype), "shape": item.array.shape, "source": item.source}
+            for name, item in finished.inputs.items()
         },
         "times": finished.times.as_milliseconds(),
         "outputs": {
