@@ -19,7 +19,7 @@ WRONG = [
     (["--input", "x=strange"], "--input x=strange: it must be a file"),
     (["--input", "x=arrays.npz"], "--input x=arrays.npz: it must be a file (.npy or a picture), random"),
     (["--input", "x=missing.npy"], "missing.npy: No such file or directory"),
-    (["--input", "1", "--input", "x=0", "--shape", "rows=1"], "--input gives 'x' twice"),
+    (["--input", "1", "--input", "x=0", "--shape", "rows=1"], "--input has 'x' twice"),
     (["--input", "x=random:2", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
     (["--input", "x=random:2,1", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
     (["--shape", "x=2"], "--shape x=2 is of shape [2]; input 'x' is float32 [rows, 3]"),

@@ -18,6 +18,7 @@ from webnn_py.command.declared import (
     Shapes,
     checked,
     loaded,
+    named,
     parsed_number,
     worded_shape,
 )
@@ -78,27 +79,24 @@ def make_feeds(
 
 def _sources(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, str]:
     """Return the source of each input that was named."""
-    sources: dict[str, str] = {}
-    for text in texts:
-        name = next((name for name in inputs if text.startswith(f"{name}=")), None)
-        if name is not None:
-            source = text[len(name) + 1 :]
-        elif "=" in text and not Path(text).exists():
-            raise BadInputError(
-                f"--input names {shown(text.partition('=')[0])}; the model's inputs are {', '.join(inputs) or 'none'}"
-            )
-        elif len(inputs) == 1:
-            name, source = next(iter(inputs)), text
-        else:
-            raise BadInputError(f"--input {text}: say for which input, NAME={text}; there are {', '.join(inputs)}")
-        _check_kind(text, source)
-        if name in sources:
-            raise BadInputError(f"--input gives {shown(name)} twice")
-        sources[name] = source
+    sources = named("--input", [_with_name(text, inputs) for text in texts], inputs, "the model's inputs are")
+    for name, source in sources.items():
+        _check_kind(name, source)
     return sources
 
 
-def _check_kind(text: str, source: str) -> None:
+def _with_name(text: str, inputs: Mapping[str, DeclaredInput]) -> str:
+    """Return a value of ``--input`` with the name of the only input, where it has none."""
+    if any(text.startswith(f"{name}=") for name in inputs) or ("=" in text and not Path(text).exists()):
+        return text
+    if len(inputs) != 1:
+        raise BadInputError(
+            f"--input {text}: say for which input, NAME={text}; there are {', '.join(inputs) or 'none'}"
+        )
+    return f"{next(iter(inputs))}={text}"
+
+
+def _check_kind(name: str, source: str) -> None:
     if _suffix(source) in {".npy", *pictures.SUFFIXES} or source.partition(":")[0] == RANDOM:
         return
     try:
@@ -106,7 +104,8 @@ def _check_kind(text: str, source: str) -> None:
     except ValueError:
         other = f"; write what {source} has by numpy.save()" if Path(source).is_file() else ""
         raise BadInputError(
-            f"--input {text}: it must be a file (.npy or a picture), random, random:LOW,HIGH or a number{other}"
+            f"--input {name}={source}: it must be a file (.npy or a picture), random, random:LOW,HIGH or a number"
+            f"{other}"
         ) from None
 
 
