@@ -4,6 +4,8 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import Random, compared, make_model, ml, refused, run, run_onnxruntime
+from webnn_py import MLGraphBuilder
+from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.rules.classical import DEEPEST
 
@@ -100,6 +102,7 @@ test_unsupported_classifiers_are_refused = refused(
 # --- trees -------------------------------------------------------------------------------------------------------
 
 ROWS = np.array([[-1.5, 0.2], [0.0, 0.1], [0.3, np.nan], [2, 0.4]], np.float32)
+MANY = np.tile(ROWS, [6000, 1])
 BOTH = {"outputs": 2}
 LEAVES = [(0, 2), (0, 3), (0, 4), (1, 1), (1, 2)]
 """The leaves' trees and numbers."""
@@ -171,6 +174,12 @@ test_weights_of_leaves_are_summed_over_the_trees = compared(
     *(tree_regressor(TARGET, modes(f"BRANCH_{item}")) for item in ("LT", "GTE", "GT")),
     tree_regressor(TARGET, nodes_missing_value_tracks_true=[0, 1, 0, 0, 0, 0, 0, 0], nodes_hitrates=[1.0] * 8),
     tree_regressor(TARGET, {name: values[5:] + values[:5] for name, values in NODES.items()}),
+    tree_regressor(
+        TARGET, {name: [*values[:1], *values[2:5], values[1], *values[5:]] for name, values in NODES.items()}
+    ),
+    # Of so many rows, each descends through one level after the other.
+    tree_regressor(TARGETS, x=MANY, targets=2),
+    tree_regressor(TARGET, x=MANY, nodes_missing_value_tracks_true=[0, 1, 0, 0, 0, 0, 0, 0]),
 )
 
 
@@ -215,6 +224,18 @@ test_rows_come_to_one_of_many_leaves = compared(
     *(tree_regressor({}, nodes, DEEP) for nodes in (chain(8), chain(80))),
     tree_regressor({}, {**chain(8), "target_weights": [np.inf if item % 2 else -1.0 for item in range(9)]}, DEEP),
 )
+
+
+async def test_deeper_trees_are_no_more_operators_while_they_are_small(numpy_context):
+    def operator_count(levels, rows):
+        node = helper.make_node(
+            "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, **chain(levels)
+        )
+        builder = MLGraphBuilder(numpy_context)
+        model = OnnxModel.load(make_model([node], {"x": np.zeros([rows, 1], np.float32)}, ["y"], opset=18))
+        return len(spelled_out(builder.graph_of("build", model.convert(builder))).nodes)
+
+    assert operator_count(80, 1) == operator_count(2, 1) < operator_count(2, 10**6) < operator_count(3, 10**6)
 
 
 def changed(**attributes):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Literal, cast
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -16,12 +18,17 @@ from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import check_shape, output
 
 Array = npt.NDArray[Any]
+Reduce = Callable[..., MLOperand]
 
 Transform = Literal["NONE", "LOGISTIC", "SOFTMAX"]
 """A function that is applied to the scores of each row."""
 
 Comparison = Literal["lesser_or_equal", "lesser", "greater_or_equal", "greater"]
 """The operator by which nodes of trees compare a feature with a threshold."""
+
+MOST_PRODUCTS: Final = 2**18
+"""The most triples of a row, a branch and a leaf of its tree for which all branches are asked at once: two products
+then take less time than seven operators for each level."""
 
 ROWS: Final = limit(("float32",), rank=2)
 NUMBERS: Final = limit(("float32",), rank=1)
@@ -192,22 +199,23 @@ TREE_LIMITS: Final[LimitsRow] = {
 }
 
 
-def by_levels(
+def by_comparisons(
     builder: Builder,
     input: MLOperand,
     *,
-    nodes: Array,
     weights: Array,
     base: Array | None = None,
     labels: Array | None = None,
     function: Literal["sum", "mean"],
     post_transform: Transform,
-    **of_branches: Any,
+    **of_trees: Any,
 ) -> list[MLOperand]:
     """Draw :func:`tree_ensemble`, of which all but the input is given as arrays."""
-    reached = builder.gather(constant(builder, weights), _leaves_reached(builder, input, nodes, **of_branches))
+    trees = _Trees(**of_trees)
     reduce = builder.reduce_sum if function == "sum" else builder.reduce_mean
-    scores = reduce(reached, axes=[1])
+    scores = _at_once(builder, input, trees, weights, reduce)
+    if scores is None:
+        scores = _by_levels(builder, input, trees, weights, reduce)
     if base is not None:
         scores = builder.add(scores, constant(builder, base))
     if labels is None:
@@ -219,28 +227,90 @@ def by_levels(
     return _of_many(builder, scores, post_transform, labels)
 
 
-def _leaves_reached(
-    builder: Builder, input: MLOperand, nodes: Array, *, thresholds: Array, comparison: Comparison, depth: int
-) -> MLOperand:
-    """Return the leaf that each row reaches in each tree, by descending one level at a time."""
-    trees, features, missing = nodes[:, 0], nodes[:, 1], nodes[:, 4]
-    roots = np.unique(trees, return_index=True)[1].astype(np.int32)
-    place = constant(builder, np.tile(roots, [input.shape[0], 1]))
-    following, two = constant(builder, nodes[:, 2:4].ravel()), number(builder, 2, place)
-    of_node = [constant(builder, array) for array in (features, thresholds, missing.astype(np.uint8))]
-    for _ in range(depth):
-        feature, threshold, missing_is_yes = (builder.gather(table, place) for table in of_node)
-        value = builder.gather_elements(input, feature, axis=1)
-        is_yes = getattr(builder, comparison)(value, threshold)
-        if missing.any():
-            is_yes = builder.logical_or(is_yes, builder.logical_and(builder.is_nan(value), missing_is_yes))
-        place = builder.gather(following, builder.add(builder.mul(place, two), builder.cast(is_yes, "int32")))
-    return place
+@attrs.frozen(eq=False)
+class _Trees:
+    """The trees, as :func:`tree_ensemble` is given them."""
+
+    nodes: Array
+    thresholds: Array
+    comparison: Comparison
+    depth: int
+
+    @property
+    def asked(self) -> list[Array]:
+        """What comparisons read of each node: the feature, the threshold, and whether NaN is "yes", if any is."""
+        missing = self.nodes[:, 4].astype(np.uint8)
+        return [self.nodes[:, 1], self.thresholds, *([missing] if missing.any() else [])]
+
+    def is_yes(self, builder: Builder, value: MLOperand, threshold: MLOperand, *missing_is_yes: MLOperand) -> MLOperand:
+        """Return which nodes say "yes" to the values of their features."""
+        answer: MLOperand = getattr(builder, self.comparison)(value, threshold)
+        for each in missing_is_yes:
+            answer = builder.logical_or(answer, builder.logical_and(builder.is_nan(value), each))
+        return answer
+
+
+def _by_levels(builder: Builder, input: MLOperand, trees: _Trees, weights: Array, reduce: Reduce) -> MLOperand:
+    """Reduce the weights of the leaves that rows reach by descending one level at a time."""
+    children = trees.nodes[:, 2:4].ravel()  # at twice the index of a node that of "no", and behind it that of "yes"
+    tables = [constant(builder, np.repeat(array, 2)) for array in trees.asked]
+    following = constant(builder, 2 * children)
+    roots = np.unique(trees.nodes[:, 0], return_index=True)[1].astype(np.int32)
+    place = constant(builder, np.tile(2 * roots, [input.shape[0], 1]))
+    for level in range(trees.depth):
+        feature, *of_node = [builder.gather(table, place) for table in tables]
+        is_yes = trees.is_yes(builder, builder.gather_elements(input, feature, axis=1), *of_node)
+        place = builder.add(place, builder.cast(is_yes, "int32"))
+        place = builder.gather(following, place) if level + 1 < trees.depth else place
+    return reduce(builder.gather(constant(builder, weights[children]), place), axes=[1])
+
+
+def _at_once(builder: Builder, input: MLOperand, trees: _Trees, weights: Array, reduce: Reduce) -> MLOperand | None:
+    """Do so by asking all branches, and by a product that counts the answers on the way to each leaf.
+
+    None where this is more than :data:`MOST_PRODUCTS`.
+    """
+    nodes = trees.nodes
+    is_leaf = nodes[:, 2] == np.arange(len(nodes))
+    branches, leaves = (_by_tree(nodes[:, 0], which) for which in (~is_leaf, is_leaf))
+    rows, (count, most) = input.shape[0], branches.shape
+    if not most or rows * branches.size * leaves.shape[1] > MOST_PRODUCTS or not np.isfinite(weights).all():
+        return None
+    asking, column = branches[branches >= 0], (branches >= 0).nonzero()[1]
+    own, before = np.zeros([len(nodes), most], np.float32), np.arange(len(nodes))
+    own[nodes[asking, 2:4], column[:, None]] = -1, 1
+    before[nodes[asking, 2:4]] = asking[:, None]
+    ways = own
+    for _ in range(trees.depth - 1):
+        ways = ways[before] + own
+    is_there = leaves >= 0
+    needed = np.where(is_there, (ways > 0).sum(axis=1)[leaves], 1).astype(np.float32)[:, None]
+    ways = np.where(is_there[..., None], ways[leaves], 0).transpose(0, 2, 1)
+    feature, *of_node = [constant(builder, array[branches].ravel()) for array in trees.asked]
+    is_yes = trees.is_yes(builder, builder.gather(input, feature, axis=1), *of_node)
+    answers = builder.cast(is_yes, "float32")
+    if count == 1:
+        ways, needed, leaves = ways[0], needed[0], leaves[0]
+    else:
+        answers = builder.transpose(builder.reshape(answers, [rows, count, most]), permutation=[1, 0, 2])
+    counted = builder.matmul(answers, constant(builder, np.ascontiguousarray(ways)))
+    is_reached = builder.cast(builder.equal(counted, constant(builder, needed)), "float32")
+    reached = builder.matmul(is_reached, constant(builder, weights[leaves]))
+    return reached if count == 1 else reduce(reached, axes=[0])
+
+
+def _by_tree(trees: Array, which: Array) -> Array:
+    """Return the indices of some nodes, a row for each tree; rows are filled up with -1."""
+    index = which.nonzero()[0].astype(np.int32)
+    rank = np.arange(len(index)) - np.searchsorted(trees[index], trees[index])
+    table = np.full([trees[-1] + 1, rank.max(initial=-1) + 1], -1, np.int32)
+    table[trees[index], rank] = index
+    return table
 
 
 LINEAR_MODEL: Final = Composite(
     linear_model, "linearModel", LINEAR_LIMITS, by_product, tables=LINEAR_LIMITS.keys() - {"input", *SCORES}
 )
 TREE_ENSEMBLE: Final = Composite(
-    tree_ensemble, "treeEnsemble", TREE_LIMITS, by_levels, tables=TREE_LIMITS.keys() - {"input", *SCORES}
+    tree_ensemble, "treeEnsemble", TREE_LIMITS, by_comparisons, tables=TREE_LIMITS.keys() - {"input", *SCORES}
 )
