@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Final, Literal
 
 import attrs
@@ -21,7 +22,7 @@ from webnn_py.core.message_text import in_brackets, nearest, plain, shown
 from webnn_py.core.operators.declaration import python_name_of
 from webnn_py.core.operators.limits import RankRange
 from webnn_py.core.operators.registry import BY_SPEC_NAME
-from webnn_py.extensions.browser_rules import BrowserRule, ErrorName, When, rules_of
+from webnn_py.extensions.browser_rules import RULES, BrowserRule, ErrorName, When
 
 NAMES: Final = ("chromium-153-litert",)
 """The names of the profiles."""
@@ -122,17 +123,11 @@ class BrowserProfile:
 
     def refusal_of_tensor(self, what: str, descriptor: MLOperandDescriptor) -> Refusal | None:
         """Return why a tensor, an input or a constant is refused, or None."""
-        problem = self.tensors.problem(what, descriptor)
-        if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
-            most = self.max_tensor_byte_length
-            problem = f"{what} has {descriptor.byte_length:,} bytes; it must have at most {most:,}"
-        return None if problem is None else Refusal("TypeError", "call", problem)
-
-    def refusal_of_constant_tensors(self) -> Refusal | None:
-        """Return why constant tensors are refused, or None."""
-        if self.has_constant_tensors:
-            return None
-        return Refusal("NotSupportedError", "call", "there are no constant tensors; use constant(descriptor, data)")
+        is_constant = isinstance(descriptor, MLBufferDescriptor) and descriptor.constant
+        if is_constant and not self.has_constant_tensors:
+            reason = "there are no constant tensors; use constant(descriptor, data)"
+            return Refusal("NotSupportedError", "call", reason)
+        return self._refusal(self.tensors.problem(what, descriptor), what, descriptor)
 
     def refusal_of_node(self, node: Node) -> Refusal | None:
         """Return why a node is refused, when it is added or when its graph is built, or None."""
@@ -142,14 +137,18 @@ class BrowserProfile:
         for row, what, descriptor in _descriptors(node):
             # Browsers report the ranks of outputs, and enforce what the text does: Chromium gathers to a scalar.
             problem = rows[row].problem(what, descriptor, any_rank=row in node.operator.output_limits)
-            if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
-                problem = f"{what} has {descriptor.byte_length:,} bytes; most are {self.max_tensor_byte_length:,}"
-            if problem is not None:
-                return Refusal("TypeError", "call", problem)
+            if (refusal := self._refusal(problem, what, descriptor)) is not None:
+                return refusal
         for rule in self.rules.get(node.operator.name, ()):
             if rule.refuses(node):
                 return Refusal(rule.error, rule.when, rule.reason)
         return None
+
+    def _refusal(self, problem: str | None, what: str, descriptor: MLOperandDescriptor) -> Refusal | None:
+        if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
+            most = self.max_tensor_byte_length
+            problem = f"{what} has {descriptor.byte_length:,} bytes; it must have at most {most:,}"
+        return None if problem is None else Refusal("TypeError", "call", problem)
 
     def refusal_of_outputs(self, graph: Graph) -> Refusal | None:
         """Return why the outputs of a graph are refused whatever its nodes are, or None."""
@@ -193,10 +192,12 @@ def read(name: str, text: str) -> BrowserProfile:
         ValueError: the text is no TOML, or a row is not in the form ``input output: float32 int32, 0 to 8``.
     """
     table = tomllib.loads(text)
+    operators = {BY_SPEC_NAME[operator].name: _rows(rows) for operator, rows in table["operators"].items()}
+    rules = [RULES[rule] for rule in table["rules"]]
     changed = {
         "tensors": Allowed.read(table["tensors"]),
-        "operators": {BY_SPEC_NAME[operator].name: _rows(rows) for operator, rows in table["operators"].items()},
-        "rules": rules_of(table["rules"]),
+        "operators": operators,
+        "rules": {name: tuple(rule for rule in rules if name in rule.operators) for name in operators},
         "compatibility": tuple(table["compatibility"]),
     }
     return BrowserProfile(name=name, **(table | changed))
@@ -226,12 +227,11 @@ class BrowserLimits(Extension):
     sees_all = True
 
     def __init__(self, name: str) -> None:
-        known = plain(name) if isinstance(name, str) else ""
-        if known not in NAMES:
-            raise TypeError(
-                f"BrowserLimits(): name is {shown(name)}; it must be one of {', '.join(NAMES)}{nearest(name, NAMES)}"
-            )
-        self.profile = find(known)
+        try:
+            self.profile = find(plain(name) if isinstance(name, str) else "")
+        except KeyError:
+            known = f"{', '.join(NAMES)}{nearest(name, NAMES)}"
+            raise TypeError(f"BrowserLimits(): name is {shown(name)}; it must be one of {known}") from None
 
     def limits(self, limits: dict[str, Any]) -> dict[str, Any]:
         """Return the device's limits cut down to the browser's."""
@@ -239,8 +239,6 @@ class BrowserLimits(Extension):
 
     def buffer(self, descriptor: MLBufferDescriptor) -> None:
         """Refuse the tensors that the browser refuses."""
-        if descriptor.constant:
-            self._refuse("", self.profile.refusal_of_constant_tensors())
         self._refuse("", self.profile.refusal_of_tensor("the tensor", descriptor))
 
     def leaf(self, _builder: MLGraphBuilder, value: LeafT) -> LeafT:
@@ -259,18 +257,13 @@ class BrowserLimits(Extension):
     def graph(self, builder: MLGraphBuilder, method: str, graph: Graph) -> Graph:
         """Refuse the graphs that the browser refuses to build, which ends the builder, and maybe loses the context."""
         if method == "build":
-            start = "build(): "
-            refusal = self.profile.refusal_of_outputs(graph)
-            for node in graph.nodes if refusal is None else ():
-                refusal = self.profile.refusal_of_node(node)
+            of_nodes = ((f"build(): {_start(node)}", self.profile.refusal_of_node(node)) for node in graph.nodes)
+            for start, refusal in chain([("build(): ", self.profile.refusal_of_outputs(graph))], of_nodes):
                 if refusal is not None:
-                    start += _start(node)
-                    break
-            if refusal is not None:
-                builder.destroy()
-                if refusal.error == "InvalidStateError":
-                    builder.context.device.backend.lost(f"{start}{self._words(refusal)}")
-                self._refuse(start, refusal)
+                    builder.destroy()
+                    if refusal.error == "InvalidStateError":
+                        builder.context.device.backend.lost(f"{start}{self._words(refusal)}")
+                    self._refuse(start, refusal)
         return graph
 
     def _refuse(self, start: str, refusal: Refusal | None) -> None:

@@ -1,7 +1,7 @@
 """Refusals by browsers that their limits do not explain, by name: a profile's table lists those that it has."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import attrs
 
@@ -34,13 +34,8 @@ def _has_dilations(node: Node) -> bool:
     return any(size != 1 for size in node.options["dilations"] or ())
 
 
-def _takes(operand: str, data_type: str) -> Callable[[Node], bool]:
-    def takes(node: Node) -> bool:
-        value = node.operands[operand]
-        values = value if isinstance(value, tuple) else (value,)
-        return any(item.descriptor.data_type == data_type for item in values)
-
-    return takes
+def _gives(data_type: str) -> Callable[[Node], bool]:
+    return lambda node: node.outputs[0].data_type == data_type
 
 
 def _computed_indices(node: Node) -> bool:
@@ -55,26 +50,21 @@ def _strides_beyond_sizes(node: Node) -> bool:
 
 def _pads_otherwise(node: Node) -> bool:
     """Return whether a transposed convolution has padding other than for outputs of input size × stride."""
-    padding = tuple(node.options["padding"] or (0, 0, 0, 0))
-    if padding == (0, 0, 0, 0):
+    top, bottom, left, right = node.options["padding"] or (0, 0, 0, 0)
+    if not any((top, bottom, left, right)):
         return False
-    filter_shape, layout = node.operand("filter").shape, node.options["filter_layout"]
-    sizes = (filter_shape[layout.index("h")], filter_shape[layout.index("w")])
+    layout, filter_layout = node.options["input_layout"], node.options["filter_layout"]
+    given, made, filter_shape = node.operand("input").shape, node.outputs[0].shape, node.operand("filter").shape
     strides = node.options["strides"] or (1, 1)
-    same: list[int] = []
-    for size, stride in zip(sizes, strides, strict=True):
-        total = size - stride
-        same += (total // 2, (total + 1) // 2)
-    layout = node.options["input_layout"]
-    given, made = node.operand("input").shape, node.outputs[0].shape
-    times = zip((layout.index("h"), layout.index("w")), strides, strict=True)
-    return padding != tuple(same) or any(made[axis] != given[axis] * stride for axis, stride in times)
+    for name, stride, padding in zip("hw", strides, ((top, bottom), (left, right)), strict=True):
+        total, axis = filter_shape[filter_layout.index(name)] - stride, layout.index(name)
+        if padding != (total // 2, (total + 1) // 2) or made[axis] != given[axis] * stride:
+            return True
+    return False
 
 
 RULES: Final[Mapping[str, BrowserRule]] = {
-    "concat-uint64": BrowserRule(
-        ("concat",), _takes("inputs", "uint64"), "inputs must not be uint64", error="UnknownError"
-    ),
+    "concat-uint64": BrowserRule(("concat",), _gives("uint64"), "inputs must not be uint64", error="UnknownError"),
     "conv-transpose-dilations-and-groups": BrowserRule(
         ("conv_transpose2d",),
         lambda node: _has_dilations(node) or node.options["groups"] != 1,
@@ -101,7 +91,7 @@ RULES: Final[Mapping[str, BrowserRule]] = {
     ),
     "scatter-uint32": BrowserRule(
         ("scatter_elements", "scatter_nd"),
-        _takes("input", "uint32"),
+        _gives("uint32"),
         "input must not be uint32",
         error="UnknownError",
     ),
@@ -113,16 +103,3 @@ RULES: Final[Mapping[str, BrowserRule]] = {
     ),
 }
 """The rules by the names that tables have."""
-
-
-def rules_of(names: Any) -> Mapping[str, tuple[BrowserRule, ...]]:
-    """Return the rules of some names, by the operator that they are about.
-
-    Raises:
-        KeyError: there is no rule of a name.
-    """
-    found: dict[str, tuple[BrowserRule, ...]] = {}
-    for rule in (RULES[name] for name in names):
-        for operator in rule.operators:
-            found[operator] = (*found.get(operator, ()), rule)
-    return found

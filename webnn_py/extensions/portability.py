@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.descriptors import MLBufferDescriptor
 from webnn_py.core.extension import Extension, LeafT
 from webnn_py.core.graph import Graph, Input, Node
@@ -39,24 +38,23 @@ class PortabilityReport(Extension):
     def buffer(self, descriptor: MLBufferDescriptor) -> None:
         """Judge a tensor that is created."""
         for profile in self.profiles:
-            if descriptor.constant:
-                self.add(profile, "createConstantTensor", profile.refusal_of_constant_tensors())
-            self.add(profile, "createTensor", profile.refusal_of_tensor("the tensor", descriptor))
+            method = "createConstantTensor" if descriptor.constant else "createTensor"
+            self.add(profile, method, profile.refusal_of_tensor("the tensor", descriptor))
 
-    def leaf(self, _builder: MLGraphBuilder, value: LeafT) -> LeafT:
+    def leaf(self, _builder: object, value: LeafT) -> LeafT:
         """Judge an input or a constant."""
         kind, label = kind_of(value), value.name if isinstance(value, Input) else ""
         for profile in self.profiles:
             self.add(profile, kind, profile.refusal_of_tensor(f"the {kind}", value.descriptor), label)
         return value
 
-    def node(self, _builder: MLGraphBuilder, node: Node) -> Node:
+    def node(self, _builder: object, node: Node) -> Node:
         """Judge an operator."""
         for profile in self.profiles:
             self.add(profile, node.operator.spec_name, profile.refusal_of_node(node), node.label)
         return node
 
-    def graph(self, _builder: MLGraphBuilder, method: str, graph: Graph) -> Graph:
+    def graph(self, _builder: object, method: str, graph: Graph) -> Graph:
         """Judge the outputs of a graph that is built; its operators have been."""
         for profile in self.profiles if method == "build" else ():
             self.add(profile, "build", profile.refusal_of_outputs(graph))
@@ -64,12 +62,11 @@ class PortabilityReport(Extension):
 
     def add_graph(self, graph: Graph) -> None:
         """Judge a graph: its inputs, its nodes and its outputs."""
-        for profile in self.profiles:
-            for name, value in graph.inputs.items():
-                self.add(profile, "input", profile.refusal_of_tensor("the input", value.descriptor), name)
-            for node in graph.nodes:
-                self.add(profile, node.operator.spec_name, profile.refusal_of_node(node), node.label)
-            self.add(profile, "build", profile.refusal_of_outputs(graph))
+        for value in graph.inputs.values():
+            self.leaf(None, value)
+        for node in graph.nodes:
+            self.node(None, node)
+        self.graph(None, "build", graph)
 
     def lines(self) -> Iterator[str]:
         """Return a table, with a line for each browser in which nothing fails."""
