@@ -1,7 +1,6 @@
 """Gains of each optional pass of the onnxruntime or numpy device on real models.
 
-``python -m spec_tests.labs.benchmarks.passes [--backend numpy]``, for numpy with ``OPENBLAS_NUM_THREADS=1``; of numpy
-the special routines of ``numpy_routines.py``, too.
+``python -m spec_tests.labs.benchmarks.passes [--backend numpy]``, for numpy with ``OPENBLAS_NUM_THREADS=1``.
 
 Each model is built with all passes, and once without each that changes it; all of these run in turn. A ratio above 1
 says that the model is slower without the pass. WORDs choose models of ``spec_tests/labs/real_models/models.toml``.
@@ -19,7 +18,6 @@ from spec_tests.labs.benchmarks.effective_passes import effective_passes
 from spec_tests.labs.benchmarks.engine_listed_models import for_each, parser_of_listed
 from spec_tests.labs.benchmarks.engine_times import contender
 from spec_tests.labs.benchmarks.measure import as_text, head, row, seconds_of
-from spec_tests.labs.benchmarks.numpy_routines import ROUTINES, routines_left_out
 from webnn_py.devices.numpy.passes import pipeline as numpy_pipeline
 from webnn_py.devices.onnxruntime.passes import pipeline as onnxruntime_pipeline
 from webnn_py.devices.rewriting.passes import passes_left_out
@@ -27,7 +25,7 @@ from webnn_py.devices.rewriting.passes import passes_left_out
 LEAST_RUNS = 7
 OPTIONAL = {
     "onnxruntime": (*onnxruntime_pipeline.PASSES.optional, *onnxruntime_pipeline.NODE_PASSES.optional),
-    "numpy": (*numpy_pipeline.PASSES.optional, *ROUTINES),
+    "numpy": numpy_pipeline.PASSES.optional,
 }
 """The names that are left out, by device."""
 
@@ -39,12 +37,12 @@ async def ratios_of(context, draw, feed, optional, seconds):
         drawn = draw()
         feeds, _ = feed(drawn[1])
         gc.collect()
-        with passes_left_out(*names), routines_left_out(*names):
+        with passes_left_out(*names):
             return await contender(context, drawn, feeds)
 
     with effective_passes() as changing:
         await built()
-    variants = [(), *((name,) for name in optional if name in changing or name in ROUTINES)]
+    variants = [(), *((name,) for name in optional if name in changing)]
     if len(variants) == 1:
         return None
     made = [await built(*names) for names in variants]
