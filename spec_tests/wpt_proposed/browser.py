@@ -8,9 +8,10 @@ import threading
 import time
 from pathlib import Path
 
-from spec_tests.labs.differential.players import FLAG, CrashedError, WebNNChromium
+from spec_tests.support.chromium import Chromium
 from spec_tests.support.scripts import FILES
 
+FLAG = "--enable-features=WebMachineLearningNeuralNetwork,ExperimentalWebMachineLearningNeuralNetwork"
 FOLDER = Path(__file__).parent
 SECONDS = 60
 """How long a file may take."""
@@ -30,6 +31,20 @@ _WATCH = """
     proposedResults.status = status;
   });
 """
+
+
+class CrashedError(Exception):
+    """The page is gone."""
+
+
+class WebNNChromium(Chromium):
+    """Chromium whose pages may crash."""
+
+    def _next(self):
+        message = super()._next()
+        if message.get("method") == "Inspector.targetCrashed":
+            raise CrashedError
+        return message
 
 
 def page_of(path):

@@ -6,10 +6,10 @@ import math
 import attrs
 import numpy as np
 
-from spec_tests.labs.differential.graphs import SeededDrawer, UnwantedError
 from spec_tests.labs.oracles.drawn_attention import attention
 from spec_tests.labs.oracles.drawn_matrices import GRID, matrix, turned
 from spec_tests.labs.oracles.hostile import HostileSource
+from spec_tests.labs.oracles.seeded import SeededDrawer, UnwantedError
 from spec_tests.support.random_graphs import elementwise, images, moving, sums
 from spec_tests.support.random_graphs.bounds import INTEGER_RANGES, Known
 from spec_tests.support.random_graphs.drawer import ANY

@@ -3,9 +3,9 @@
 import attrs
 import numpy as np
 
-from spec_tests.labs.differential.graphs import drawn
 from spec_tests.labs.oracles.aims import aimed
 from spec_tests.labs.oracles.places import Refused
+from spec_tests.labs.oracles.seeded import drawn
 from spec_tests.support.random_graphs.bounds import is_float
 from spec_tests.support.random_graphs.program import ROUNDS, Program
 from webnn_py.core.operators.registry import OPERATORS
@@ -21,7 +21,7 @@ def graph(number, seed, aim=None):
     """
     if aim is not None:
         return aimed(aim, number, seed)
-    drawer = drawn(number, seed, None)
+    drawer = drawn(number, seed)
     computed = [value for call in drawer.calls for value in call.results]
     outputs = [value for value in computed if number % 2 == 0 or value.name not in drawer.read]
     return Program.of(drawer.sources, drawer.calls, outputs)
