@@ -3,9 +3,6 @@
 from collections import Counter, defaultdict
 from importlib.metadata import version
 
-FEWEST_SHOWN = 3
-"""Disagreements that are listed are shown as often, with a graph the first time."""
-
 
 def report(places, seed, graphs, cases):
     """The report.
@@ -25,14 +22,12 @@ def report(places, seed, graphs, cases):
         "| | " + " | ".join(places) + " |",
         "|---|" + "---|" * len(places),
     ]
-    odd = Counter(name for one, _ in graphs.found for name in one.odd)
-    unlisted = Counter(name for one, reason in graphs.found if reason is None for name in one.odd)
+    odd = Counter(name for one in graphs.found for name in one.odd)
     refused = Counter(name for name, _ in graphs.refused)
     wrong = Counter(one.place for one in cases.found)
     unknown = Counter(one.place for one in cases.found if one.reason is None)
     for title, counts in (
         ("values of graphs that differ from the most", odd),
-        ("of them not listed", unlisted),
         ("graphs refused", refused),
         ("cases other than their oracle", wrong),
         ("of them not listed", unknown),
@@ -42,21 +37,12 @@ def report(places, seed, graphs, cases):
 
 
 def _of_graphs(graphs):
-    by_reason = defaultdict(list)
-    for one, listed in graphs.found:
-        by_reason[listed].append(one)
-    for listed, found in sorted(by_reason.items(), key=lambda item: (item[0] is not None, -len(item[1]))):
-        yield ""
-        if listed is None:
-            yield f"## Not listed: {len(found)}"
-        else:
-            yield f"## {listed.name}: {len(found)}"
-            yield ""
-            yield f"{listed.reason} Right: {listed.right}."
-        for one in found if listed is None else found[:FEWEST_SHOWN]:
-            yield from ("", f"{one.operator}, {' and '.join(one.odd)} against {' and '.join(one.groups[0])}")
-            yield from (f"({', '.join(sorted(one.features))}): {one.text}", "", "```text")
-            yield from (repr(one.program).strip("\n"), "```")
+    if graphs.found:
+        yield from ("", f"## Disagreements: {len(graphs.found)}")
+    for one in graphs.found:
+        yield from ("", f"{one.operator}, {' and '.join(one.odd)} against {' and '.join(one.groups[0])}")
+        yield from (f"({', '.join(sorted(one.features))}): {one.text}", "", "```text")
+        yield from (repr(one.program).strip("\n"), "```")
     if graphs.refused:
         yield from ("", "## Refused", "")
         yield from (f"- {name}: {text}" for name, text in graphs.refused)
