@@ -1,16 +1,13 @@
 """The loop of blocking code passes answers, errors and interrupts between threads, and leaves nothing."""
 
 import contextvars
-import gc
 import random
 import signal
 import threading
 import traceback
-import types
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import outcome
 import pytest
 import trio
 import trio.testing
@@ -98,27 +95,6 @@ def test_an_error_is_raised_unchanged(loop, error):
     assert loop.run(plus, 1, b=2) == 3
 
 
-def test_an_error_does_not_keep_the_arguments_of_the_call(loop):
-    class Feed:
-        collected = threading.Event()
-
-        def __del__(self):
-            self.collected.set()
-
-    async def fail(_feed):
-        await trio.lowlevel.checkpoint()
-        raise OperationError("own")
-
-    gc.disable()
-    try:
-        with pytest.raises(OperationError):
-            loop.run(fail, Feed())
-        assert loop.run(plus, 1, b=2) == 3  # the loop has let go of the call before
-        assert Feed.collected.is_set(), "a circle of references waits for the garbage collector"
-    finally:
-        gc.enable()
-
-
 def test_calls_of_many_threads_run_concurrently(loop):
     arrived = []
     all_here = loop.run_sync(trio.Event)
@@ -133,11 +109,6 @@ def test_calls_of_many_threads_run_concurrently(loop):
     with ThreadPoolExecutor(8) as threads:
         answers = [*threads.map(partial(loop.run, meet), range(8))]
     assert answers == list(range(8))
-
-
-async def test_a_call_within_another_trio_loop_blocks_it(loop):
-    assert loop.run(plus, 1, b=2) == 3
-    assert await trio.to_thread.run_sync(lambda: loop.run(plus, 2, b=3)) == 5
 
 
 # --- interrupts ------------------------------------------------------------------------------------------------------
@@ -224,35 +195,6 @@ def test_an_interrupt_as_the_loop_is_started_leaves_no_loop(monkeypatch):
     LoopThread.shared().join()
 
 
-def test_a_loops_thread_is_started_by_another_thread_than_the_main_one(monkeypatch):
-    start, starters = threading.Thread.start, []
-
-    def start_and_note(thread):
-        starters.append(threading.current_thread() is threading.main_thread())
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start_and_note)
-    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
-    LoopThread.shared().join()
-    assert starters == [False]
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "words"),
-    [(threading.Thread, "start", "no more of them"), (trio, "run", "could not be started")],
-    ids=["no thread", "no loop"],
-)
-def test_a_loop_that_cannot_start_raises_the_cause(monkeypatch, owner, name, words):
-    def refuse(*_):
-        raise RuntimeError("no more of them")
-
-    monkeypatch.setattr(owner, name, refuse)
-    with pytest.raises(RuntimeError, match=words) as caught:
-        LoopThread.shared()
-    assert "no more of them" in (str(caught.value), str(caught.value.__cause__))
-    assert not LoopThread.running
-
-
 @needs_signals
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops those in finalisers
 def test_interrupts_at_any_moment_end_the_call_alone():
@@ -273,37 +215,6 @@ def test_interrupts_at_any_moment_end_the_call_alone():
             loop.run(loop.close, resource)
         loop.join()
     assert not LoopThread.running, seed
-
-
-def test_waits_are_short_so_that_no_interrupt_before_them_is_lost():
-    call, waits = loop_thread._Call(trio.sleep_forever), []
-
-    def acquire(timeout):
-        waits.append(timeout)
-        if len(waits) == 3:
-            call.settle(outcome.Value(None))
-
-    call._settled = types.SimpleNamespace(acquire=acquire, release=lambda: None)
-    call.wait()
-    assert [0 < timeout <= 1 for timeout in waits] == [True] * 3
-
-
-@needs_signals
-def test_an_interrupted_wait_for_the_end_does_not_end_the_loop(opened):
-    loop, resource = opened
-
-    async def interrupt_the_wait():
-        with trio.move_on_after(60):
-            while not loop._calls:
-                await trio.lowlevel.checkpoint()
-        interrupt()
-
-    loop.run_soon(interrupt_the_wait)
-    with pytest.raises(KeyboardInterrupt):
-        loop.join()
-    loop.run_soon(partial(loop.close, resource))
-    loop.join()
-    assert loop not in LoopThread.running
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
