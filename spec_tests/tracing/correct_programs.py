@@ -1,13 +1,12 @@
 """Programs as they are usually written, without a fault; each is given a context, and leaves nothing to be found."""
 
 import gc
-from contextlib import ExitStack
 
 import numpy as np
 import trio
 
 from spec_tests.support.onnx_programs import program
-from webnn_py import MLGraphBuilder, MLPromise
+from webnn_py import MLGraphBuilder
 from webnn_py.runtime import Environment, Tensor
 
 D = {"data_type": "float32", "shape": [8]}
@@ -52,29 +51,10 @@ class Setting:
 # --- one model -----------------------------------------------------------------------------------------------------
 
 
-async def one_run(s):
-    s.run(ROWS[1])
-    await s.context.read_buffer(s.y)
-
-
 async def many_runs_with_the_same_buffers(s):
     for row in ROWS:
         s.run(row)
         await s.context.read_buffer(s.y)
-
-
-async def images_into_one_array(s):
-    out = np.empty(8, np.float32)
-    for row in ROWS:
-        s.run(row / 255)
-        await s.context.read_buffer(s.y, out=out)
-        assert out.argmax() == 7
-
-
-async def warm_up(s):
-    await s.result(np.zeros(8, np.float32))
-    for row in ROWS:
-        await s.result(row)
 
 
 async def benchmark_of_the_same_input(s):
@@ -82,25 +62,6 @@ async def benchmark_of_the_same_input(s):
     for _ in range(10):
         s.context.dispatch(s.graph, {"x": s.x}, {"y": s.y, "z": s.z})
     await s.context.drain()
-
-
-async def the_same_input_again_after_it_was_read(s):
-    for _ in range(3):
-        s.run(ROWS[1])
-        await s.context.read_buffer(s.x)
-
-
-async def accuracy_over_a_data_set(s):
-    right = 0
-    for row in ROWS * 3:
-        right += int((await s.result(row)).argmax() == row.argmax())
-    assert right == 36
-
-
-async def reads_together(s):
-    for row in ROWS:
-        s.run(row)
-        await MLPromise.all([s.context.read_buffer(one) for one in (s.x, s.y, s.z)])
 
 
 async def two_reads_at_the_end(s):
@@ -115,14 +76,6 @@ async def boxes_where_there_are_some(s):
         scores = await s.context.read_buffer(s.y)
         if scores.max() > 4:
             await s.context.read_buffer(s.z)
-
-
-async def several_runs_then_their_outputs(s):
-    outputs = [await buffer(s.context) for _ in range(4)]
-    for row, output in zip(ROWS, outputs, strict=False):
-        s.run(row, y=output)
-    await MLPromise.all([s.context.read_buffer(one) for one in outputs])
-    s.context.destroy()
 
 
 # --- several buffers -----------------------------------------------------------------------------------------------
@@ -141,48 +94,11 @@ async def double_buffering(s):
     s.context.destroy()
 
 
-async def read_of_the_run_before(s):
-    before = None
-    for row in ROWS:
-        s.run(row)
-        after = s.context.read_buffer(s.y)
-        if before is not None:
-            (await before).sum()
-        before = after
-    await before
-
-
 async def a_tensor_for_each_call_that_is_destroyed(s):
     for row in ROWS:
         made = await buffer(s.context)
         s.run(row, made)
         made.destroy()
-
-
-async def a_tensor_for_each_call_with_its_stack(s):
-    for row in ROWS:
-        with ExitStack() as stack:
-            made = await buffer(s.context)
-            stack.callback(made.destroy)
-            s.run(row, made)
-
-
-async def all_tensors_before_the_loop(s):
-    made = [await buffer(s.context) for _ in ROWS]
-    for row, one in zip(ROWS, made, strict=True):
-        s.run(row, one)
-    for one in made:
-        one.destroy()
-
-
-async def outputs_that_are_read_together_at_the_end(s):
-    outputs = []
-    for row in ROWS:
-        outputs.append(await buffer(s.context))
-        s.run(row, y=outputs[-1])
-    await MLPromise.all([s.context.read_buffer(one) for one in outputs])
-    for one in outputs:
-        one.destroy()
 
 
 async def pages_of_a_cache_that_grows(s):
@@ -217,27 +133,6 @@ async def a_pool_that_grows_on_demand(s):
     s.context.destroy()
 
 
-async def a_window_of_the_last_frames(s):
-    frames = []
-    for row in ROWS * 2:
-        frames.append(await buffer(s.context))
-        s.run(row, frames[-1])
-        if len(frames) > 4:
-            frames.pop(0).destroy()
-    s.context.destroy()
-
-
-async def tensors_by_name(s):
-    made = {}
-    for index, row in enumerate(ROWS):
-        name = f"input{index % 3}"
-        if name not in made:
-            made[name] = await buffer(s.context, label=name)
-        s.run(row, made[name])
-        await s.context.read_buffer(s.y)
-    s.context.destroy()
-
-
 # --- states --------------------------------------------------------------------------------------------------------
 
 
@@ -267,17 +162,6 @@ async def decoder(s):
     s.context.destroy()
 
 
-async def two_utterances_each_from_the_first_state(s):
-    first = np.linspace(0, 1, 8, dtype=np.float32)
-    for _ in range(2):
-        s.context.write_buffer(s.z, first)
-        old, new = s.z, s.x
-        for _ in range(3):
-            s.context.dispatch(s.graph, {"x": old}, {"y": s.y, "z": new})
-            old, new = new, old
-        await s.context.read_buffer(s.y)
-
-
 async def a_state_that_is_restored(s):
     s.run(ROWS[1])
     saved = await s.context.read_buffer(s.z)
@@ -288,56 +172,12 @@ async def a_state_that_is_restored(s):
         await s.context.drain()
 
 
-async def descent(s):
-    builder = MLGraphBuilder(s.context)
-    x, weights = builder.input("x", **D), builder.input("weights", **D)
-    error = builder.sub(builder.mul(x, weights), builder.constant(np.ones(8, np.float32), **D))
-    step = builder.mul(builder.mul(error, x), builder.constant(np.full(8, 0.01, np.float32), **D))
-    graph = await builder.build({"weights_after": builder.sub(weights, step), "loss": builder.reduce_l2(error)})
-    loss = await s.context.create_buffer(data_type="float32", shape=[], readable=True)
-    old, new = s.y, s.z
-    for epoch in range(3):
-        for row in ROWS:
-            s.context.write_buffer(s.x, row / 20)
-            s.context.dispatch(graph, {"x": s.x, "weights": old}, {"weights_after": new, "loss": loss})
-            old, new = new, old
-        await s.context.read_buffer(loss)
-        if epoch == 2:
-            await s.context.read_buffer(old)
-    s.context.destroy()
-
-
 async def what_was_read_is_changed_and_written(s):
     s.run(ROWS[1])
     s.run(await s.context.read_buffer(s.z) + 1)
 
 
 # --- several graphs and contexts -----------------------------------------------------------------------------------
-
-
-async def graphs_of_other_constants(s):
-    for times in (2.0, 3.0):
-        (await relu(s.context, times=times)).destroy()
-
-
-async def two_models_in_a_chain(s):
-    second = await relu(s.context, times=4.0)
-    for row in ROWS:
-        s.run(row)
-        s.context.dispatch(second, {"x": s.y}, {"y": s.x, "z": s.z})
-        await s.context.read_buffer(s.x)
-    second.destroy()
-
-
-async def an_ensemble(s):
-    models = [await relu(s.context, times=times) for times in (2.0, 3.0, 4.0)]
-    outputs = [await buffer(s.context) for _ in models]
-    for row in ROWS:
-        s.context.write_buffer(s.x, row)
-        for model, output in zip(models, outputs, strict=True):
-            s.context.dispatch(model, {"x": s.x}, {"y": output, "z": s.z})
-        np.mean(await MLPromise.all([s.context.read_buffer(one) for one in outputs]), axis=0)
-    s.context.destroy()
 
 
 async def a_graph_for_each_size(s):
@@ -356,25 +196,11 @@ async def a_graph_for_each_size(s):
         y.destroy()
 
 
-async def the_same_graph_on_two_contexts(s):
-    other = await Setting(s.ml).open()
-    other.run(ROWS[1])
-    s.run(ROWS[2])
-    other.context.destroy()
-
-
 async def from_one_context_to_another(s):
     other = await Setting(s.ml).open()
     s.run(ROWS[1])
     other.run(await s.context.read_buffer(s.z))
     other.context.destroy()
-
-
-async def a_context_for_each_job(s):
-    for row in ROWS[:4]:
-        other = await Setting(s.ml).open()
-        await other.result(row)
-        other.context.destroy()
 
 
 async def shared_weights(s):
@@ -394,15 +220,6 @@ async def shared_weights(s):
 # --- errors, tasks and time ----------------------------------------------------------------------------------------
 
 
-async def a_refused_call_and_then_the_right_one(s):
-    for row in ROWS[:4]:
-        try:
-            s.context.write_buffer(s.x, row[:3])
-        except TypeError:
-            s.run(row)
-        await s.context.read_buffer(s.y)
-
-
 async def what_an_error_leaves_is_destroyed(s):
     for number in range(10):
         made = await buffer(s.context)
@@ -415,14 +232,6 @@ async def what_an_error_leaves_is_destroyed(s):
             pass
         finally:
             made.destroy()
-
-
-async def a_build_that_fails(s):
-    builder = MLGraphBuilder(s.context)
-    try:
-        builder.add(builder.input("x", **D), builder.input("y", data_type="float32", shape=[3]))
-    except TypeError:
-        await s.result(ROWS[1])
 
 
 async def reads_that_are_cancelled(s):
@@ -451,35 +260,6 @@ async def workers_with_tensors_of_their_own(s):
             nursery.start_soon(work)
 
 
-async def a_producer_and_a_consumer(s):
-    send, receive = trio.open_memory_channel(2)
-
-    async def produce():
-        async with send:
-            for row in ROWS:
-                await send.send(row * 0.5)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(produce)
-        async for row in receive:
-            await s.result(row)
-
-
-async def tasks_that_read_what_others_have_run(s):
-    outputs = [await buffer(s.context) for _ in range(2)]
-    for row in ROWS[:5]:
-        for output in outputs:
-            s.run(row, y=output)
-
-        async def read(output):
-            await s.context.read_buffer(output)
-
-        async with trio.open_nursery() as nursery:
-            for output in outputs:
-                nursery.start_soon(read, output)
-    s.context.destroy()
-
-
 async def a_collection_in_between(s):
     for row in ROWS[:3]:
         await s.result(row)
@@ -503,24 +283,6 @@ async def a_session(s):
             await session.run({"x": row})
 
 
-async def sessions_one_after_the_other(s):
-    for _ in range(3):
-        async with Environment(s.ml, backend="numpy") as environment:
-            await (await environment.create_session(DOUBLED)).run({"x": ROWS[2]})
-
-
-async def runs_of_several_tasks(s):
-    async with Environment(s.ml, backend="numpy") as environment:
-        session = await environment.create_session(DOUBLED)
-
-        async def serve(row):
-            await session.run({"x": row})
-
-        async with trio.open_nursery() as nursery:
-            for row in ROWS:
-                nursery.start_soon(serve, row)
-
-
 async def a_state_of_a_session_on_the_device(s):
     async with Environment(s.ml, backend="numpy") as environment:
         session = await environment.create_session(SUM, preferred_output_location={"after": "ml-tensor"})
@@ -532,11 +294,3 @@ async def a_state_of_a_session_on_the_device(s):
             state = after
         await state.get_data()
         state.dispose()
-
-
-async def a_bound_output(s):
-    async with Environment(s.ml, backend="numpy") as environment:
-        session = await environment.create_session(DOUBLED)
-        into = np.empty(8, np.float32)
-        for row in ROWS:
-            await session.run({"x": row}, {"y": into})

