@@ -7,10 +7,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 import trio
 
-from webnn_py.javascript import descriptions
 from webnn_py.javascript.node_program import NodeProgram, hosted
 
 HEADER = struct.Struct("<Iq")
@@ -254,30 +252,6 @@ def test_what_is_no_message_is_refused_and_the_host_goes_on():
     assert {name: answer["error"]["name"] for name, answer in told.items()} == dict.fromkeys(BROKEN, "UnknownError")
 
 
-def test_the_number_of_a_promise_that_is_pending_is_refused():
-    def body(client):
-        handles = scene(client)
-        call = {"interface": "MLContext", "this": handles["MLContext"], "call": "createTensor", "args": [FLOAT32]}
-        data = json.dumps({**call, "promise": -1}).encode()
-        client.calls.write(
-            2 * (HEADER.pack(len(data), -1) + data)
-        )  # at once: the second comes while the first is pending
-        client.calls.flush()
-        refused = client.frame(client.answers)[0]
-        scene(client)
-        return refused
-
-    assert in_host(body)["error"]["message"] == "the promise -1 is still pending"
-
-
-def test_navigator_ml_cannot_be_let_go_of():
-    def body(client):
-        client.ask({"interface": "ML", "call": "none", "collected": [0]} | {"args": []})
-        return scene(client)
-
-    assert in_host(body)["ML"] == 0
-
-
 def test_proposals_are_called_only_if_they_are_enabled():
     call = {"interface": "MLGraphBuilder", "call": "buildSubgraph"}
 
@@ -289,27 +263,6 @@ def test_proposals_are_called_only_if_they_are_enabled():
 
     assert in_host(body)["error"]["message"] == "MLGraphBuilder.buildSubgraph is not a member of the API"
     assert "not a member" not in json.dumps(in_host(body, experimental=("subgraph",)))
-
-
-@pytest.mark.parametrize("name", ["_lose", "__setattr__", "fft"])
-def test_idl_cannot_make_members_of_private_names(name):
-    described = json.loads(json.dumps(descriptions.of_specification()))
-    relu = next(one for one in described["interfaces"]["MLGraphBuilder"]["operations"] if one["name"] == "relu")
-    described["interfaces"]["MLGraphBuilder"]["operations"].append({**relu, "name": name})
-    described["interfaces"]["MLContext"]["operations"].append({"name": name, "overloads": [{"arguments": []}]})
-
-    def body(client):
-        handles = scene(client)
-        operand, options = {"ref": handles["MLOperand"]}, {"dictionary": {"label": ""}}
-        of_builder = {"interface": "MLGraphBuilder", "this": handles["MLGraphBuilder"], "args": [operand, options]}
-        of_context = {"interface": "MLContext", "this": handles["MLContext"]}
-        answers = [client.ask({**call, "call": name})["error"] for call in (of_builder, of_context)]
-        scene(client)
-        return answers
-
-    for error in in_host(body, description=described):
-        assert error["name"] == "NotSupportedError"
-        assert f".{name}: the IDL has it, and webnn_py does not" in error["message"]
 
 
 def test_a_client_that_ends_within_a_frame_leaves_the_host_to_others():

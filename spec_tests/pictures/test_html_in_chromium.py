@@ -63,21 +63,6 @@ async def test_a_click_on_an_operator_shows_attributes_weights_and_neighbours(br
     assert browser.run(SELECTED) == "x"
 
 
-async def test_a_click_on_a_line_of_a_weight_shows_its_statistics(browser, open_page, numpy_context):
-    open_page(await draw_residual_block(numpy_context).built_picture())
-    x, y = browser.run(f"""(() => {{
-        const box = {box("conv2d", "first")}, {{view}} = graphPage;
-        const corner = document.getElementById('canvas').getBoundingClientRect();
-        return [corner.left + (box.x + 20 - view.x) * view.scale, corner.top + (box.y + 30 - view.y) * view.scale];
-    }})()""")
-    browser.click(x, y)
-    assert browser.run(SELECTED) == "weight"
-    details = browser.run(DETAILS)
-    assert details.startswith("×\nfilter of conv2d [first]"), details
-    assert "std\n0" in details
-    assert "NaN\n0" in details
-
-
 @needs_adapter
 async def test_what_one_kernel_computes_together_is_told(browser, open_page, ml):
     context = await ml.create_context(backend="wgpu")
@@ -120,16 +105,6 @@ async def test_keys_lead_along_the_wires(browser, open_page, numpy_context):
     assert browser.run("document.activeElement.id") != "canvas", "the keyboard is not held in the picture"
     browser.press("?")
     assert browser.run("document.getElementById('keys').open")
-
-
-async def test_keys_work_as_capitals_and_while_nothing_has_the_focus(browser, open_page, numpy_context):
-    open_page(await draw_residual_block(numpy_context).built_picture())
-    browser.press("T", shift=True)
-    assert not browser.run("document.getElementById('table').hidden")
-    browser.run("document.activeElement.blur()")
-    browser.run(f"graphPage.select({box('conv2d', 'first')})")
-    browser.press("ArrowDown")
-    assert browser.run(SELECTED) == "add"
 
 
 async def test_search_finds_operators_weights_and_kernels(browser, open_page, numpy_context):

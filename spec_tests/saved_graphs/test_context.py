@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trio
 
 import webnn_py
 from spec_tests.operators.minimal import draw_operands, minimal, outputs_of
@@ -18,17 +17,14 @@ from spec_tests.support.computing import run_graph
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, run
 from spec_tests.support.releases import assert_nothing_lives
 from spec_tests.support.stand_ins import failing
-from spec_tests.support.watched_device import quiet
 from webnn_py import (
     InvalidStateError,
     MLGraphBuilder,
     NotFoundError,
-    OperationError,
     QuotaExceededError,
     UnknownError,
 )
 from webnn_py.core.device.backend import SavesCode
-from webnn_py.core.device.records.saved_code import SavedCode
 from webnn_py.core.graph import ContentKey
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.registry import OPERATORS
@@ -229,16 +225,6 @@ async def test_calls_act_in_their_order(context, saved):
     assert [await run(context, await graph, x=[1, 1]) for graph in (first, second)] == [{"y": [2, 2]}, {"y": [3, 3]}]
 
 
-async def test_a_graph_that_is_destroyed_while_it_waits_is_saved(context, saved):
-    graph = await build_add_one(context, [2], keep_source=True)
-    context.device_timeline.pause()
-    saving = saved.save("k", graph)
-    graph.destroy()
-    context.device_timeline.resume()
-    await saving
-    assert await run(context, await saved.load(context, "k"), x=[1, 2]) == {"y": [2, 3]}
-
-
 @pytest.mark.parametrize("method", ["save", "load", "keys"])
 async def test_pending_and_later_calls_are_rejected_when_the_context_ends(context, saved, method):
     graph = await build_add_one(context, [2], keep_source=True)
@@ -253,39 +239,6 @@ async def test_pending_and_later_calls_are_rejected_when_the_context_ends(contex
         await getattr(saved, method)(*arguments)
     await context.device_timeline.wait_ended()
     assert_nothing_lives(context)
-
-
-async def test_a_graph_that_is_loaded_after_its_context_was_lost_is_destroyed(context, ml, saved):
-    await saved.save("k", await build_add_one(context, [2], keep_source=True))
-    ml.script_timeline.pause()
-    loading = saved.load(context, "k")
-    await quiet(context)
-    context.destroy()
-    ml.script_timeline.resume()
-    with pytest.raises(InvalidStateError):
-        context.dispatch(await loading, {}, {})
-    await context.device_timeline.wait_ended()
-    assert context.statistics().live_bytes == 0
-
-
-async def test_calls_finish_while_the_users_threads_take_all_of_trios(context, saved):
-    graph = await build_add_one(context, [2], keep_source=True)
-    limiter = trio.to_thread.current_default_thread_limiter()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limiter, "acquire_on_behalf_of", None)
-        await saved.save("k", graph)
-        assert await saved.keys(context) == ["k"]
-        loaded = await saved.load(context, "k")
-        await saved.delete(context, "k")
-    assert await run(context, loaded, x=[1, 2]) == {"y": [2, 3]}
-
-
-async def test_deleting_is_done_though_the_context_ends(context, folder, saved):
-    await saved.save("k", await build_add_one(context, [2], keep_source=True))
-    saved.delete(context, "k")
-    context.destroy()
-    await context.device_timeline.wait_ended()
-    assert files(folder) == []
 
 
 # --- refusals ------------------------------------------------------------------------------------------------------
@@ -371,26 +324,6 @@ async def test_damaged_files_are_missing_and_the_next_save_mends_them(context, f
         )
     await saved.save("k", graph)
     assert await run(context, await saved.load(context, "k"), x=[1, 2]) == {"y": [2, 3]}
-
-
-async def test_a_document_that_makes_no_graph_is_refused_by_its_device(ml, options, folder, monkeypatch, saved):
-    """A document that is sealed and senseless rejects the promise, and changes nothing."""
-    context = await ml.create_context(**options)
-    graph = await build_add_one(context, [2], keep_source=True)
-    make = SavedCode.__init__
-    on_gpu = {"buffers": []}, {"kernels": [[]]}
-    of_nodes = {"nodes": [["no operator", {}, {}, [], ""]]}, {"outputs": 3}
-    for change in on_gpu if context.backend.name == "wgpu" else of_nodes:
-
-        def changed(self, form, document, blobs, change=change):
-            make(self, form, document | change, blobs)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(SavedCode, "__init__", changed)
-            await saved.save("k", graph)
-        await refused(saved.load(context, "k"), OperationError, r"SavedGraphs\.load\(\): the device refuses the graph")
-    await context.drain()
-    assert await run(context, graph, x=[1, 2]) == {"y": [2, 3]}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder that cannot be made")

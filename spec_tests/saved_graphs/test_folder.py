@@ -1,7 +1,5 @@
 """The folder of saved graphs: a graph is loaded whole or not at all, whatever the folder contains."""
 
-import errno
-import io
 import os
 import re
 import subprocess
@@ -139,16 +137,6 @@ def test_a_file_of_any_other_length_is_refused_and_not_listed(folder):
         assert_refused(folder, None)
 
 
-def test_a_label_that_asks_for_more_than_there_is_allocates_nothing(folder):
-    folder.save(DEVICE, "k", graph())
-    secret = folder._secret()
-    label = sealed.Label("k", DEVICE, 2**60, (2**60,), "")
-    text = sealed.json.dumps(sealed.attrs.asdict(label)).encode()
-    start = sealed.MAGIC + len(text).to_bytes(4, "little") + sealed._seal(text, secret)
-    folder._file(DEVICE, "k").write_bytes(start + text)
-    assert_refused(folder, "length")
-
-
 def test_a_file_that_another_secret_has_sealed_is_refused(folder, tmp_path):
     other = GraphFolder(tmp_path / "other")
     for place in (folder, other):
@@ -200,64 +188,6 @@ def test_other_things_than_files_are_refused_without_waiting(folder, tmp_path, m
 
 
 @POSIX
-def test_a_folder_behind_a_link_is_a_folder_and_a_file_behind_one_is_named(tmp_path):
-    (tmp_path / "there").mkdir()
-    for name in ("there", "nowhere", "file"):
-        (tmp_path / f"link to {name}").symlink_to(tmp_path / name)
-    (tmp_path / "file").touch()
-    linked = GraphFolder(tmp_path / "link to there")
-    linked.save(DEVICE, "k", graph(1))
-    assert_same(linked.load(DEVICE, "k"), graph(1))
-    for name in ("link to nowhere", "link to file", "file", "file/below"):
-        path = tmp_path / name
-        with pytest.raises(OSError, match=re.escape(str(path))):
-            GraphFolder(path).save(DEVICE, "k", graph())
-
-
-@POSIX
-def test_a_linked_file_gives_way_to_what_is_saved_under_its_key(folder, tmp_path):
-    folder.save(DEVICE, "k", graph(1))
-    path = folder._file(DEVICE, "k")
-    target = path.replace(tmp_path / "elsewhere")
-    path.symlink_to(target)
-    folder.save(DEVICE, "k", graph(2))
-    assert_same(folder.load(DEVICE, "k"), graph(2))
-    target.replace(path)
-    assert_same(folder.load(DEVICE, "k"), graph(1))
-
-
-@pytest.mark.parametrize("name", ["graph", "secret"])
-def test_a_full_disk_is_reported_with_the_file(folder, monkeypatch, name):
-    if name == "graph":
-        folder.save(DEVICE, "k", graph(1))
-
-    class FullFile(io.RawIOBase):
-        def writable(self):
-            return True
-
-        def write(self, _piece):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    fdopen = os.fdopen
-
-    def opened(handle, mode):
-        if mode != "wb":
-            return fdopen(handle, mode)
-        os.close(handle)
-        return FullFile()
-
-    monkeypatch.setattr(folders.os, "fdopen", opened)
-    path = folder._file(DEVICE, "k") if name == "graph" else folder.path / folders.SECRET
-    with pytest.raises(OSError, match=re.escape(str(path))) as told:
-        folder.save(DEVICE, "k", graph(2))
-    assert told.value.errno == errno.ENOSPC
-    monkeypatch.undo()
-    if name == "graph":
-        assert_same(folder.load(DEVICE, "k"), graph(1))
-    assert files(folder, folders.UNFINISHED) == []
-
-
-@POSIX
 def test_a_secret_that_others_may_know_is_not_used(folder):
     folder.save(DEVICE, "k", graph())
     (folder.path / folders.SECRET).chmod(0o644)
@@ -270,15 +200,6 @@ def test_a_secret_that_others_may_know_is_not_used(folder):
 def test_files_are_readable_by_their_user_alone(folder):
     folder.save(DEVICE, "k", graph())
     assert {path.stat().st_mode & 0o777 for path in folder.path.iterdir()} == {0o600}
-
-
-@pytest.mark.parametrize("left", [b"", b"short", bytes(33)])
-def test_a_damaged_secret_is_replaced_and_its_graphs_are_gone(folder, left):
-    folder.save(DEVICE, "old", graph())
-    (folder.path / folders.SECRET).write_bytes(left)
-    assert folder.keys(DEVICE) == []
-    folder.save(DEVICE, "new", graph())
-    assert folder.keys(DEVICE) == ["new"]
 
 
 # --- room ----------------------------------------------------------------------------------------------------------
@@ -304,16 +225,6 @@ def test_a_graph_larger_than_the_folder_changes_nothing(folder):
     with pytest.raises(TooLargeError, match=r"it takes \d+ bytes; the folder may have 200"):
         GraphFolder(folder.path, 200).save(DEVICE, "k", graph(2))
     assert_same(folder.load(DEVICE, "k"), graph(1))
-
-
-def test_an_unfinished_file_is_removed_after_an_hour(folder):
-    folder.save(DEVICE, "k", graph())
-    old, fresh = (folder.path / f"{name}{folders.UNFINISHED}" for name in ("old", "fresh"))
-    for path in (old, fresh):
-        path.touch()
-    os.utime(old, (1000, 1000))
-    folder.save(DEVICE, "k", graph())
-    assert (old.exists(), fresh.exists()) == (False, True)
 
 
 # --- processes -----------------------------------------------------------------------------------------------------

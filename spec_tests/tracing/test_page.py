@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -17,10 +16,6 @@ from webnn_py.tracing.page import SCRIPTS, page_of
 
 ASSETS = files("webnn_py.tracing.page") / "assets"
 DOCUMENTS = {"destroyed": destroyed_in_flight, "everything": with_everything, "thousand": lambda: many(1000)}
-READABLE = 4.5
-"""The minimum that WCAG 2.2 requires of the contrast of text (1.4.3, AA)."""
-SEEN = 3.0
-"""Likewise of what is no text (1.4.11)."""
 
 
 @attrs.define
@@ -106,17 +101,6 @@ def test_the_policy_allows_this_style_and_this_script_alone():
     }
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_numbers_that_json_has_not_are_refused(number):
-    with pytest.raises(ValueError, match="JSON"):
-        page_of({"traceEvents": [{"ph": "X", "ts": number}]}, "a trace")
-
-
-def test_every_asset_is_in_the_page():
-    names = {path.name for path in ASSETS.iterdir()}
-    assert names == {"toolbar.html", "picture.html", "page.css", *(f"{name}.js" for name in SCRIPTS)}
-
-
 def names_of_scripts(assets, own):
     """Return what the scripts of a page define, those of all pages among them."""
     shared = [files("webnn_py.html_page") / "assets" / f"{name}.js" for name in SHARED_SCRIPTS]
@@ -129,45 +113,3 @@ def test_scripts_share_one_scope_without_taking_each_others_names():
     names = names_of_scripts(ASSETS, SCRIPTS)
     assert len(names) > 100
     assert sorted(names) == sorted(set(names))
-
-
-COLOUR = r"--([\w-]+): #(\w{6});"
-
-
-def colours(assets):
-    """Of light, then of dark: names of colours and their red, green and blue."""
-    style = (assets / "page.css").read_text(encoding="utf-8")
-    blocks = re.findall(r"^:root(\S*) \{(.*?)\}", style, re.MULTILINE | re.DOTALL)
-    return [{name: bytes.fromhex(digits) for name, digits in re.findall(COLOUR, block)} for _, block in blocks]
-
-
-def luminance(colour):
-    """As WCAG defines it."""
-    parts = (part / 255 for part in colour)
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def assert_stand_out(named, letters, ground):
-    """Check the contrast of letters with what is behind them, and of the edges of boxes with both of their sides."""
-    fills = [name for name in named if name.endswith("-fill")]
-    edges = [(fill.replace("fill", "line"), side) for fill in fills for side in (ground, fill)]
-    weak = {pair: ratio for pair in letters if (ratio := contrast(*map(named.get, pair))) < READABLE}
-    weak |= {pair: ratio for pair in edges if (ratio := contrast(*map(named.get, pair))) < SEEN}
-    assert not weak
-
-
-@pytest.mark.parametrize("named", colours(ASSETS), ids=["light", "dark"])
-def test_letters_and_edges_stand_out(named):
-    fills = [name for name in named if name.endswith("-fill")]
-    assert len(fills) == 9
-    letters = [
-        *itertools.product(("ink", "muted", "bad", "accent"), ("paper", "panel", "lane")),
-        *(("ink", fill) for fill in fills),
-    ]
-    assert_stand_out(named, letters, "lane")

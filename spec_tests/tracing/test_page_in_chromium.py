@@ -76,18 +76,6 @@ def test_every_event_has_its_lane(browser, open_page):
     assert summary.endswith("1 kernel, 2 buffers, 1 rejected, 2 failed, 1 dropped, 1 lost")
 
 
-def test_a_context_that_was_destroyed_is_no_fault(browser, open_page):
-    name = "lost: destroy() was called on the context"
-    place = {"ph": "i", "pid": 1, "tid": 1, "ts": 5, "s": "p"}
-    lost = {**place, "cat": "context", "name": name, "args": {"destroyed": True}}
-    named = {"ph": "M", "pid": 1, "ts": 0, "name": "process_name", "args": {"name": "context 1: numpy"}}
-    open_page({"displayTimeUnit": "ms", "otherData": {}, "traceEvents": [named, lost]})
-    assert browser.run("timeline.state.trace.items.map((item) => [item.name, item.bad, item.lane.name])") == [
-        ["context destroyed", "", "context ended"]
-    ]
-    assert "lost" not in browser.run("document.getElementById('summary').textContent")
-
-
 def test_operations_have_their_calls_kernels_and_marks(browser, open_page):
     open_page(destroyed_in_flight())
     kinds = browser.run("""[4, 5, 6, 8].map((id) => {
@@ -161,20 +149,6 @@ def test_a_refused_call_is_drawn_with_its_reason(browser, open_page):
     assert HOSTILE in browser.run(DETAILS), "the label of the buffer, as text"
 
 
-def test_arrows_are_drawn_for_all_where_few_are_in_view(browser, open_page):
-    open_page(destroyed_in_flight())
-    # Eight from calls to operations, five from there to settlements, one from the cause to the rejection.
-    assert browser.run("timeline.state.drawn.arrows") == 8 + 5 + 1
-
-
-def test_arrows_are_drawn_for_the_selection_where_many_are_in_view(browser, open_page):
-    open_page(many(1000))
-    assert browser.run("timeline.state.drawn.arrows") == 0
-    browser.run(f"timeline.select({items(None, name='dispatch', kind='operation')})")
-    browser.frame()
-    assert browser.run("timeline.state.drawn.arrows") == 2  # from its call, and to the mark on the buffer
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("width", [width for width, _ in WIDTHS])
 def test_narrow_boxes_are_merged_and_counted(browser, open_page, width):
@@ -210,36 +184,6 @@ def test_a_long_stretch_is_squeezed_so_that_short_events_show(browser, open_page
     assert browser.run(DETAILS) == words
 
 
-def test_even_traces_are_to_scale_until_asked(browser, open_page):
-    open_page(many(400))
-    whole = browser.run(VIEW)
-    assert browser.run("document.getElementById('squeeze').getAttribute('aria-pressed')") == "false"
-    browser.press("e")
-    assert browser.run("timeline.axis.isSqueezed")
-    browser.press("e")
-    assert browser.run(VIEW) == pytest.approx(whole, rel=0.01)
-
-
-def test_a_merged_box_lists_its_events_and_opens(browser, open_page):
-    open_page(many(4000))
-    corner = browser.run(
-        "Object.values(document.getElementById('canvas').getBoundingClientRect().toJSON()).slice(0, 2)"
-    )
-    left, top, number = browser.run("""(() => {
-        const hit = timeline.state.hits.find(({run}) => run && run.items[run.first].kind === 'call');
-        return [(hit.left + hit.right) / 2, (hit.top + hit.bottom) / 2, hit.run.last - hit.run.first];
-    })()""")
-    browser.mouse("mouseMoved", corner[0] + left, corner[1] + top)
-    tip = browser.run("document.getElementById('tip').innerText")
-    assert tip.startswith(f"{number} events")
-    assert "× dispatch()" in tip
-    before = browser.run(VIEW)
-    browser.click(corner[0] + left, corner[1] + top)
-    after = browser.run(VIEW)
-    assert before[0] <= after[0] < after[1] <= before[1]
-    assert after[1] - after[0] < before[1] - before[0]
-
-
 def test_wheel_zooms_about_the_pointer_and_dragging_moves(browser, open_page):
     open_page(destroyed_in_flight())
     x, y = middle_of(browser, items(None, kind="kernel"))
@@ -255,30 +199,6 @@ def test_wheel_zooms_about_the_pointer_and_dragging_moves(browser, open_page):
     assert browser.run("timeline.state.selected") is None
     browser.press("0")
     assert browser.run("timeline.view.to - timeline.view.from") > 380
-
-
-def test_two_fingers_zoom(browser, open_page):
-    browser.size(375, 720, touch=True)
-    open_page(destroyed_in_flight())
-    before = browser.run("timeline.view.to - timeline.view.from")
-    browser.touch("touchStart", (150, 300), (200, 300))
-    browser.touch("touchMove", (100, 300), (250, 300))
-    browser.touch("touchEnd")
-    browser.frame()
-    assert browser.run("timeline.view.to - timeline.view.from") == pytest.approx(before / 3, rel=0.05)
-
-
-def test_keys_zoom_and_move(browser, open_page):
-    open_page(destroyed_in_flight())
-    for key, wanted in (("w", -1), ("+", -1), ("s", 1), ("-", 1)):
-        before = browser.run("timeline.view.to - timeline.view.from")
-        browser.press(key)
-        assert (browser.run("timeline.view.to - timeline.view.from") - before) * wanted >= 0, key
-    browser.press("w")
-    for key, wanted in (("d", 1), ("a", -1), ("ArrowRight", 1), ("ArrowLeft", -1)):
-        before = browser.run("timeline.view.from")
-        browser.press(key)
-        assert (browser.run("timeline.view.from") - before) * wanted > 0, key
 
 
 def test_keys_walk_through_events_and_a_live_region_reads_them(browser, open_page):
@@ -301,16 +221,6 @@ def test_keys_walk_through_events_and_a_live_region_reads_them(browser, open_pag
     assert browser.run("timeline.state.selected") is None
     browser.press("Tab")
     assert browser.run("document.activeElement.id") != "canvas"
-
-
-def test_the_next_lane_begins_with_the_parts_of_the_selected_operation(browser, open_page):
-    open_page(destroyed_in_flight())
-    browser.run("document.getElementById('canvas').focus()")
-    browser.run(f"timeline.select({items(None, name='read_buffer()', operation=7)})")
-    for name, kind in (("settle read_buffer()", "settlement"), ("read_buffer", "operation")):
-        browser.press("ArrowDown")
-        selected = browser.run("['name', 'kind', 'operation'].map((key) => timeline.state.selected[key])")
-        assert selected == [name, kind, 7]
 
 
 SEARCHES = {
@@ -337,35 +247,6 @@ def test_search_looks_at_names_labels_buffers_and_sources(browser, open_page):
     assert found == SEARCHES
 
 
-def test_a_click_on_the_name_of_a_context_folds_it(browser, open_page):
-    open_page(destroyed_in_flight())
-    before = browser.run("timeline.state.drawn.boxes")
-    x, y = browser.run("""(() => {
-        const corner = document.getElementById('canvas').getBoundingClientRect();
-        const hit = timeline.state.hits.find(({item}) => item.pid === 1 && item.lanes);
-        return [corner.left + 20, corner.top + (hit.top + hit.bottom) / 2];
-    })()""")
-    browser.click(x, y)
-    script = browser.run("timeline.state.trace.groups[0].lanes.flatMap((lane) => lane.items).length")
-    assert browser.run("[timeline.state.drawn.boxes, timeline.state.drawn.arrows]") == [script, 1]
-    browser.press("g")  # nothing is selected: all are unfolded
-    assert browser.run("timeline.state.drawn.boxes") == before
-
-
-def test_n_goes_from_match_to_match(browser, open_page):
-    open_page(destroyed_in_flight())
-    browser.press("/")
-    browser.ask("Input.insertText", text="create_buffer()")
-    browser.press("Enter")
-    browser.run("document.getElementById('canvas').focus()")
-    seen = [browser.run("timeline.state.match")]
-    for key in ("n", "n", "N"):
-        browser.press(key)
-        seen.append(browser.run("timeline.state.match"))
-    assert seen == [0, 1, 2, 1]
-    assert browser.run("document.getElementById('found').textContent") == "2 of 6"
-
-
 def test_the_table_lists_the_events_in_view(browser, open_page):
     open_page(destroyed_in_flight())
     browser.press("t")
@@ -374,37 +255,6 @@ def test_the_table_lists_the_events_in_view(browser, open_page):
     assert any("dispatch classify" in row and "150 µs" in row and "done" in row for row in rows)
     browser.run("document.querySelector('#table tbody button').click()")
     assert browser.run(SELECTED) == "graph 1 classifier"
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("width", "height"), WIDTHS)
-def test_the_page_fits_its_width(browser, open_page, width, height):
-    browser.size(width, height)
-    open_page(with_everything(), HOSTILE)
-    for step in ("0", f"timeline.select({items(None, kind='operation')})", "document.getElementById('list').click()"):
-        browser.run(step)
-        browser.frame()
-        assert browser.run("document.documentElement.scrollWidth") <= width
-        outside = browser.run("""[...document.querySelectorAll('header button, header input, h1, canvas#canvas, aside')]
-            .map((one) => [one.id || one.tagName, one.getBoundingClientRect()])
-            .filter(([, {left, right}]) => left < 0 || right > innerWidth).map(([name]) => name)""")
-        assert outside == []
-        assert browser.run("document.getElementById('canvas').getBoundingClientRect().height") >= 120
-
-
-def test_light_and_dark_by_preference_and_by_button(browser, open_page):
-    corner = """(() => {
-        const copy = new OffscreenCanvas(1, 1).getContext('2d');
-        copy.drawImage(document.getElementById('canvas'), -3, -70);
-        return [...copy.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-    })()"""
-    browser.prefer("dark")
-    open_page(destroyed_in_flight())
-    assert max(browser.run(corner)) < 64
-    browser.run("document.getElementById('theme').click()")
-    browser.frame()
-    assert min(browser.run(corner)) > 192
-    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_texts_of_a_trace_are_not_read_as_html(browser, open_page):
@@ -417,28 +267,6 @@ def test_texts_of_a_trace_are_not_read_as_html(browser, open_page):
     assert browser.run("document.title") == HOSTILE
     assert browser.run("document.querySelector('h1').textContent") == HOSTILE
     assert browser.run("document.querySelectorAll('img, body script ~ script ~ *').length") == 0
-
-
-def test_the_json_can_be_saved(browser, open_page):
-    document = destroyed_in_flight()
-    open_page(document)
-    saved = browser.run("""new Promise((done) => {
-        HTMLAnchorElement.prototype.click = function () { fetchless(this); };
-        const make = URL.createObjectURL;
-        let kept;
-        URL.createObjectURL = (blob) => { kept = blob; return make.call(URL, blob); };
-        const fetchless = (link) => kept.text().then((text) => done([link.download, text]));
-        document.getElementById('save').click();
-    })""")
-    assert saved[0] == "trace.json"
-    assert json.loads(saved[1]) == document
-
-
-def test_a_trace_without_events_has_a_page(browser, open_page):
-    open_page({"traceEvents": []})
-    for key in ("w", "n", "t", "?", "Escape"):
-        browser.press(key)
-    assert browser.run("document.getElementById('summary').textContent").startswith("0 µs")
 
 
 def test_a_hundred_thousand_events_are_drawn(browser, open_page, request, record_property):
