@@ -5,11 +5,9 @@ import json
 import attrs
 import numpy as np
 import pytest
-import trio
 
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError, open_ml, profiling
 from webnn_py.core.device.backend import KernelNode, KernelTiming
-from webnn_py.core.device.device import Device
 from webnn_py.profiling import measuring
 from webnn_py.profiling.measuring import DeviceRates, MeasuredRun, Measurement
 from webnn_py.profiling.report import GraphProfile
@@ -85,45 +83,6 @@ async def test_kernels_add_up_to_the_dispatch_by_the_clock_that_has_timed_them(r
     assert 0.9 < max(shares) < 1.0001, shares
     for run in runs:
         assert run.device_seconds <= run.seconds, "what the host has waited for cannot take longer"
-
-
-async def test_a_device_is_warm_when_two_rows_take_the_same(rated, monkeypatch):
-    taken = iter([0.001, 0.012, 0.011, 0.008, 0.0079, 0.1])
-    counts = []
-
-    async def in_a_row(_dispatches, count):
-        counts.append(count)
-        return next(taken)
-
-    monkeypatch.setattr(measuring.Dispatches, "in_a_row", in_a_row)
-    monkeypatch.setattr(measuring, "ROW_SECONDS", 0.02)
-    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 60.0)
-    assert await measuring.Dispatches(rated._device, None, {}, {}).warm_up(0.0) == 4
-    assert counts == [1, 2, 2, 2, 4]
-
-
-async def test_other_tasks_have_their_turns_while_a_graph_is_profiled(rated, monkeypatch):
-    graph = await perceptron(rated)
-    turns, seen = 0, []
-    give_way = Device.give_way
-
-    async def noted(device):
-        await give_way(device)
-        seen.append(turns)
-
-    monkeypatch.setattr(Device, "give_way", noted)
-
-    async def take_turns():
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(take_turns)
-        await profiling.profile(graph, {"x": X}, repeat=20)
-        nursery.cancel_scope.cancel()
-    assert seen[-1] - seen[10] >= 15, "the first may have run in a thread"
 
 
 @pytest.mark.parametrize(
@@ -206,17 +165,6 @@ async def test_a_device_that_does_not_time_kernels_is_refused(ml):
 
 
 @pytest.mark.usefixtures("_times_kernels")
-async def test_rates_are_measured_once(context):
-    graph = await perceptron(context)
-    rates = (await profiling.profile(graph, {"x": X}, repeat=1)).rates
-    assert rates.data_type == "float32"
-    assert 1e6 < rates.copied_bytes_per_second < 1e14
-    assert 1e6 < rates.multiplied_flops_per_second < 1e16
-    with trio.fail_after(60):
-        assert (await profiling.profile(graph, {"x": X}, repeat=1)).rates is rates
-
-
-@pytest.mark.usefixtures("_times_kernels")
 async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
     context._device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
     builder = MLGraphBuilder(context)
@@ -267,12 +215,6 @@ def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_aga
     assert sums == [("matmul", 1, 0.005, 0.5), ("relu", 1, 0.0025, 0.25), ("copy", 1, 0.001, 0.1)]
 
 
-def test_kernels_that_take_more_with_timings_than_all_does_without_are_the_whole():
-    profile = GraphProfile.of("a device", attrs.evolve(MEASURED, plain_seconds=[0.008]))
-    assert profile.waiting_seconds == 0
-    assert sum(kernel.share for kernel in profile.kernels) == pytest.approx(1)
-
-
 def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
     assert str(GraphProfile.of("a device", MEASURED)).splitlines() == [
         "a device",
@@ -300,62 +242,6 @@ def test_the_cost_of_timing_is_subtracted_from_each_kernel():
         "kernels take 3.60 ms of 8.70 ms by the GPU's clock, 51.4% of a dispatch in a row",
         "timing makes a kernel 2.00 ms longer, which is subtracted",
     ]
-
-
-@pytest.mark.parametrize(("clock", "longer"), [("gpu", 1.5e-6), ("host", 0)])
-async def test_the_cost_of_timing_is_the_difference_of_a_timed_chain_and_a_plain_row(rated, monkeypatch, clock, longer):
-    rows = iter([50e-6, 48e-6, 49e-6, 70e-6, 48e-6])
-
-    async def warm_up(_dispatches, _least):
-        return 7
-
-    async def in_a_row(_dispatches, count):
-        assert count == 7
-        return next(rows)
-
-    async def timed(_dispatches):
-        return MeasuredRun(1, [attrs.evolve(timing(0.003, (), 0), clock=clock)] * 32)
-
-    for name, method in {"warm_up": warm_up, "in_a_row": in_a_row, "timed": timed}.items():
-        monkeypatch.setattr(measuring.Dispatches, name, method)
-    assert await measuring.time_timing(rated._device) == pytest.approx(longer)
-
-
-async def test_the_cost_of_timing_is_not_measured_on_a_device_of_slow_memory(rated, monkeypatch):
-    async def unexpected(_device):
-        pytest.fail("it was asked")
-
-    rated._device.rates.clear()
-    monkeypatch.setattr(measuring, "FAST_COPY", float("inf"))
-    monkeypatch.setattr(measuring, "time_timing", unexpected)
-    monkeypatch.setattr(measuring, "COPY_BYTES", measuring.COPY_BYTES[:1])
-    monkeypatch.setattr(measuring, "PRODUCT_SIZES", measuring.PRODUCT_SIZES[:1])
-    assert (await measuring.measure_rates(rated._device, "float32")).timing_seconds == 0
-
-
-def test_operations_are_shown_in_a_unit_that_suits_the_device():
-    slower = attrs.evolve(MEASURED, rates=attrs.evolve(RATES, multiplied_flops_per_second=5e10))
-    lines = str(GraphProfile.of("a device", slower)).splitlines()
-    assert lines[3] == "the device copies 2.00 GB/s and multiplies 50.0 GF/s in float32"
-    assert lines[6] == "5.00 ms  50.0%  4.00 MB  0.800   40.0%  4.00 MF  0.800   1.6%  relu + matmul [dense]"
-
-
-def test_long_labels_are_cut_and_short_kernels_summed_up():
-    nodes = tuple(KernelNode("sigmoid", f"label {index}" * 9, 1) for index in range(9))
-    kernels = [timing(1, nodes, 10)] * 45
-    text = str(GraphProfile.of("a device", Measurement([MeasuredRun(0.1, kernels)], [0.1], [0.1], RATES)))
-    lines = text.splitlines()
-    assert max(map(len, lines)) == 100
-    assert sum("sigmoid [label" in line for line in lines) == 40
-    assert any(line.split() == ["5.00", "ms", "5.0%", "5", "more", "kernels"] for line in lines)
-    assert any(line.split() == ["55.0", "ms", "55.0%", "waiting", "and", "launch"] for line in lines)
-
-
-def test_operators_of_a_composite_are_shown_as_the_composite():
-    drawn = [KernelNode(name, "in batchNormalization [norm]", 1) for name in ("sub", "mul", "add")]
-    kernels = [timing(1, (MATMUL, *drawn, RELU), 10)]
-    (kernel,) = GraphProfile.of("a device", Measurement([MeasuredRun(1, kernels)], [1], [1], RATES)).kernels
-    assert str(kernel) == "matmul [dense] + batchNormalization [norm] + relu"
 
 
 def test_the_dictionary_is_json():

@@ -21,7 +21,6 @@ from webnn_py.core.operators.examples import examples_of
 from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.extensions.subgraph import MOST_OPERATORS, MLSubgraph, build_subgraph, subgraph, uses_of
 from webnn_py.pictures import picture
-from webnn_py.saved_graphs import SavedGraphs
 
 HEADS = {"num_heads": 4, "kv_num_heads": 2}
 CONFIG = {**HEADS, "do_rotary": True, "scale": 0.3}
@@ -95,32 +94,6 @@ async def test_attention_is_equal_whole_and_by_its_body(context, backend, sizes,
         results.append(await compute_graph(context, graph, sizes.feeds(begins)))
     for name, array in results[0].items():
         np.testing.assert_allclose(array, results[1][name], rtol=0, atol=TOLERANCE[sizes.data_type], err_msg=name)
-
-
-async def test_other_shapes_of_attentions_integers_are_whole_as_well(on_numpy):
-    """The lengths of samples as a column, and their maximum as a vector of int64."""
-    sizes = Sizes(new=2)
-    builder = MLGraphBuilder(on_numpy)
-    shared = {
-        "seqlens_k": builder.input("seqlens_k", data_type="int32", shape=[2, 1]),
-        "total_sequence_length": builder.input("total_sequence_length", data_type="int64", shape=[1]),
-    }
-    operands = sizes.inputs(builder, **shared)
-
-    def draw(builder, inputs, config):
-        ends = builder.reshape(inputs["seqlens_k"], [2])
-        total = builder.cast(inputs["total_sequence_length"], "int32")
-        return attention(builder, {**inputs, "seqlens_k": ends, "total_sequence_length": total}, config)
-
-    definition = define(builder, operands, CONFIG, draw=draw)
-    graph = await builder.build(subgraph(builder, definition, operands))
-    assert uses_of(graph)[0].reason == ""
-
-
-@pytest.mark.parametrize("config", [HEADS, {**HEADS, "do_rotary": False, "scale": None}])
-async def test_attention_without_rotation_is_whole(on_numpy, config):
-    graph = await built(on_numpy, Sizes(), "GroupQueryAttention", config=config)
-    assert uses_of(graph)[0].operator == "groupQueryAttention"
 
 
 async def test_a_device_that_has_no_kernel_runs_the_body(ml):
@@ -366,45 +339,6 @@ async def test_its_options_are_in_config(on_numpy, config, operator, reason):
     assert reason in use.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "inputs", "reason"),
-    [
-        ("matmul", {"a": (2, 3), "b": ()}, "matmul on this device takes no float32 [] as b"),
-        ("gatherElements", {"input": (2, 3), "indices": (2,)}, "takes no float32 [2] as indices"),
-        ("averagePool2d", {"input": (2, 3)}, "averagePool2d on this device takes no float32 [2, 3] as input"),
-        ("prelu", {"input": (2, 3), "slope": (3,)}, "its body is not the decomposition of 'prelu'"),
-    ],
-)
-async def test_operands_that_an_operator_refuses_leave_the_call_to_its_body(on_numpy, name, inputs, reason):
-    builder = MLGraphBuilder(on_numpy)
-    formal, given = (
-        {each: builder.input(f"{prefix}{each}", data_type="float32", shape=shape) for each, shape in inputs.items()}
-        for prefix in ("", "given ")
-    )
-    definition = build_subgraph(builder, {"y": builder.neg(next(iter(formal.values())))}, name=name, inputs=formal)
-    (use,) = uses_of(await builder.build(subgraph(builder, definition, given)))
-    assert use.operator is None
-    assert reason in use.reason
-
-
-async def test_attentions_inputs_of_other_shapes_leave_the_call_to_its_body(on_numpy):
-    """The bias has another rank, and the positions, which nothing turns by, another shape."""
-    for extra, reason in (({"attention_bias": (1,)}, "as bias"), ({"position_ids": (1, 5)}, "not the decomposition")):
-        builder = MLGraphBuilder(on_numpy)
-        formal = Sizes().inputs(builder)
-        for name, shape in extra.items():
-            formal[name] = builder.input(name, data_type="float32" if "bias" in name else "int32", shape=shape)
-        definition = build_subgraph(
-            builder, {"output": builder.neg(formal["query"])}, name="GQA", inputs=formal, config=HEADS
-        )
-        actual = {
-            name: builder.input(f"given {name}", data_type=item.data_type, shape=item.shape)
-            for name, item in definition.inputs.items()
-        }
-        (use,) = uses_of(await builder.build(subgraph(builder, definition, actual)))
-        assert reason in use.reason
-
-
 # --- definitions and calls ---------------------------------------------------------------------------------------
 
 
@@ -426,36 +360,6 @@ async def test_a_definition_is_called_many_times_and_within_others(context):
     np.testing.assert_allclose(await results_of(context, draw, [X]), expected, rtol=1e-5)
 
 
-async def test_uses_of_nested_calls_come_behind(on_numpy):
-    builder = MLGraphBuilder(on_numpy)
-    inner = defined(builder, softmax, "softmax", config={"axis": 1})
-    outer = defined(builder, lambda b, x: b.neg(subgraph(b, inner, {"input": x}, label="in")["y"]), "negative")
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    graph = await builder.build(subgraph(builder, outer, {"input": x}, label="out"))
-    assert [(use.label, use.operators, use.operator) for use in uses_of(graph)] == [
-        ("out", 6, None),
-        ("in", 5, "softmax"),
-    ]
-    powers = np.exp(X)
-    expected = -powers / powers.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose((await compute_graph(on_numpy, graph, {"x": X}))["y"], expected, rtol=1e-5)
-
-
-async def test_a_body_of_calls_is_compared_with_their_operators(on_numpy):
-    def draw(builder, x):
-        ratios = defined(builder, lambda b, y: b.exp(y), "powers")
-        powers = subgraph(
-            builder, ratios, {"input": builder.sub(x, builder.reduce_max(x, axes=[1], keep_dimensions=True))}
-        )["y"]
-        return builder.div(powers, builder.reduce_sum(powers, axes=[1], keep_dimensions=True))
-
-    builder = MLGraphBuilder(on_numpy)
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    definition = defined(builder, draw, "softmax", config={"axis": 1})
-    (use,) = uses_of(await builder.build(subgraph(builder, definition, {"input": x})))
-    assert use.operator == "softmax"
-
-
 async def test_a_definition_says_what_it_is(on_numpy):
     builder = MLGraphBuilder(on_numpy)
     given = {"axes": [1], "nothing": None, "more": {"deep": (np.float32(1.5), np.True_, np.int64(2))}}
@@ -468,18 +372,6 @@ async def test_a_definition_says_what_it_is(on_numpy):
     assert repr(definition) == ("<MLSubgraph 'layerNormalization': 7 operators, inputs ['input'], outputs ['y']>")
     with pytest.raises(TypeError, match=r"no public constructor; use webnn_py\.extensions\.subgraph\.build_subgraph"):
         MLSubgraph()
-
-
-async def test_formal_inputs_leave_their_names_to_others(on_numpy):
-    builder = MLGraphBuilder(on_numpy)
-    outer = builder.input("input", data_type="float32", shape=X.shape)
-    definition = defined(builder, tanh)  # whose formal input is called so as well
-    graph = await builder.build({"y": subgraph(builder, definition, {"input": outer})["y"]})
-    assert list(graph.input_descriptors) == ["input"]
-    builder = MLGraphBuilder(on_numpy)
-    one, other = (builder.input("x", data_type="float32", shape=X.shape) for _ in range(2))
-    with pytest.raises(TypeError, match=r"build\(\): two inputs are called 'x'; each needs a name of its own"):
-        await builder.build({"y": builder.add(one, other)})
 
 
 async def test_constants_are_captured_and_constant_buffers_are_held(context):
@@ -500,15 +392,6 @@ async def test_constants_are_captured_and_constant_buffers_are_held(context):
         await builder.build(outputs)
 
 
-async def test_a_constant_buffer_in_a_body_is_not_compared(on_numpy):
-    builder = MLGraphBuilder(on_numpy)
-    one = await on_numpy.create_constant_buffer(np.float32(1), data_type="float32", shape=[])
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    definition = defined(builder, lambda b, y: b.mul(tanh(b, y), b.constant(one)), "tanh")
-    graph = await builder.build(subgraph(builder, definition, {"input": x}))
-    assert uses_of(graph)[0].reason.startswith("its body has a constant buffer, whose bytes are not compared")
-
-
 async def test_pictures_checks_and_exports_have_its_operators(on_numpy, tmp_path):
     builder = MLGraphBuilder(on_numpy)
     x = builder.input("x", data_type="float32", shape=X.shape)
@@ -523,18 +406,6 @@ async def test_pictures_checks_and_exports_have_its_operators(on_numpy, tmp_path
     webnn_py.save_webnn(outputs, tmp_path / "model.webnn")
     graph = await builder.build(outputs, keep_source=True)
     assert "subgraph [squashed]" in str(picture(graph))
-
-
-async def test_a_graph_with_a_call_is_saved_and_loaded(tmp_path, backend):
-    saved = SavedGraphs(tmp_path)
-    async with webnn_py.open_ml(experimental={"subgraph"}) as ml:
-        context = await ml.create_context(backend=backend)
-        graph = await built(context, Sizes(), "GQA")
-        await saved.save("attention", graph)
-        loaded = await saved.load(context, "attention")
-        assert uses_of(loaded) == ()
-        feeds = Sizes().feeds([2, 3])
-        np.testing.assert_equal(*[await compute_graph(context, each, feeds) for each in (graph, loaded)])
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------
@@ -594,18 +465,6 @@ async def test_what_makes_no_sub_graph_is_refused(on_numpy, case):
     with pytest.raises(TypeError, match=words):
         call(builder, x, builder.neg(x))
     await builder.build({"y": builder.neg(builder.input("z", data_type="float32", shape=[1]))})
-
-
-async def test_a_formal_input_is_none_of_the_graphs(on_numpy):
-    builder = MLGraphBuilder(on_numpy)
-    x = builder.input("x", data_type="float32", shape=X.shape)
-    y = builder.neg(x)
-    build_subgraph(builder, {"y": y}, name="negative", inputs={"x": x})
-    words = r"\(\): outputs depend on the input 'x' of the sub-graph 'negative'; subgraph\(\) returns the outputs"
-    with pytest.raises(TypeError, match=f"picture{words}"):
-        picture({"y": y})
-    with pytest.raises(TypeError, match=f"build{words}"):
-        await builder.build({"y": y})
 
 
 async def test_a_definition_belongs_to_its_builder(on_numpy):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 
 import numpy as np
 import pytest
@@ -43,17 +42,6 @@ def shares(sampling, count=1500):
 )
 def test_tokens_are_drawn_with_their_probabilities(sampling, wanted):
     np.testing.assert_allclose(shares(sampling), wanted, atol=0.05)
-
-
-def test_a_small_nucleus_has_what_it_has_of_many_tokens():
-    rng = np.random.default_rng(0)
-    logits = rng.standard_normal(5000).astype(np.float32) * 3
-    order = np.argsort(-logits)
-    chances = np.exp(logits[order] - logits.max())
-    nucleus = set(order[: int(np.searchsorted(np.cumsum(chances / chances.sum()), 0.5)) + 1].tolist())
-    drawn = {Sampling(1.0, top_p=0.5).chosen(logits, rng) for _ in range(1000)}
-    assert drawn <= nucleus
-    assert len(drawn) > len(nucleus) // 3
 
 
 def test_penalties_and_bans_change_a_copy():
@@ -108,19 +96,6 @@ def streamed(tokenizer, tokens, before=()):
     return "".join([*(stream.push(token) for token in tokens), stream.rest()])
 
 
-TEXT = "né 👩‍👩‍👧👩‍👩‍👧 中文中文中文中文 🙂🙂🙂🙂!"
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt"])
-def test_characters_of_single_bytes_come_whole_however_many_there_are(of_bytes, name):
-    tokenizer, tokens_of = of_bytes[name]
-    tokens = tokens_of(TEXT.encode())
-    assert streamed(tokenizer, tokens) == TEXT
-    for count in range(len(TEXT)):
-        known = len(TEXT[:count].encode())
-        assert streamed(tokenizer, tokens[known:], tokens[:known]) == TEXT[count:], count
-
-
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -139,12 +114,6 @@ def test_a_turn_does_not_repeat_the_unfinished_end_of_the_one_before(of_bytes):
     tokenizer, tokens_of = of_bytes["gpt"]
     assert streamed(tokenizer, tokens_of(b"b"), tokens_of(b"a\xff")) == "b"
     assert streamed(tokenizer, tokens_of(b"\x82\xacb"), tokens_of(b"a\xe2")) == "€b"
-
-
-def test_spaces_stay_between_tokens_of_words_and_of_bytes(of_bytes):
-    tokenizer, tokens_of = of_bytes["llama"]
-    tokens = [0, *tokens_of("🙂".encode()), 1, *tokens_of("🙂".encode()), 0, 2]
-    assert streamed(tokenizer, tokens) == "hello🙂 🙂 helloa" == tokenizer.decode(tokens)
 
 
 def test_a_stop_across_tokens_is_held_back(tokenizer):
@@ -188,15 +157,6 @@ def test_tokenizers_that_lengthen_texts_without_measure_are_refused(tmp_path, ca
         load_tokenizer(tmp_path / "tokenizer.json")
 
 
-def test_a_tokenizer_that_puts_many_tokens_around_a_text_is_refused(tmp_path):
-    def around(tokenizers):
-        return tokenizers.processors.TemplateProcessing(single="$A" + 1025 * " a", special_tokens=[("a", 0)])
-
-    of_steps("post_processor", around).save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match="puts 1025 tokens around a text; it may be at most 1024"):
-        load_tokenizer(tmp_path / "tokenizer.json")
-
-
 def test_usual_steps_of_tokenizers_are_accepted_and_texts_neither_cut_nor_filled_up(tmp_path):
     def usual(tokenizers):
         found = tokenizers.normalizers
@@ -209,14 +169,6 @@ def test_usual_steps_of_tokenizers_are_accepted_and_texts_neither_cut_nor_filled
     tokenizer.enable_truncation(2)
     (tmp_path / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8-sig")
     assert load_tokenizer(tmp_path / "tokenizer.json").encode("aaa").ids == [0, 0, 0]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
-def test_a_pipe_is_no_tokenizer(tmp_path):
-    pytest.importorskip("tokenizers")
-    os.mkfifo(tmp_path / "tokenizer.json")
-    with pytest.raises(OSError, match=r"not a regular file: .*tokenizer\.json"):
-        load_tokenizer(tmp_path / "tokenizer.json")
 
 
 def written(folder, **files):
@@ -306,63 +258,6 @@ def changed(**settings):
 def test_broken_folders_are_refused(tmp_path, files, words):
     with pytest.raises(ValueError, match=words):
         read_configuration(written(tmp_path, **files), None)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
-@pytest.mark.parametrize("name", ["genai_config.json", "config.json", "generation_config.json"])
-def test_a_pipe_is_refused_where_a_configuration_should_be(tmp_path, name):
-    written(tmp_path, **{name.removesuffix(".json"): config for name, config in optimum_configs(SIZES["tiny"]).items()})
-    (tmp_path / name).unlink(missing_ok=True)
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(OSError, match=f"not a regular file: .*{name}"):
-        read_configuration(tmp_path, None)
-
-
-def test_a_byte_order_mark_is_no_part_of_a_configuration(tmp_path):
-    config = genai_config(SIZES["tiny"], Form(), "model.onnx")
-    (tmp_path / "genai_config.json").write_text(json.dumps(config), encoding="utf-8-sig")
-    assert read_configuration(tmp_path, None).layers == 2
-
-
-@pytest.mark.parametrize("value", [10**9, 2**63])
-@pytest.mark.parametrize("name", ["sampling_rate", "feature_size", "hop_length", "n_fft", "nb_max_frames"])
-def test_spectra_of_an_encoder_are_bounded(tmp_path, name, value):
-    with pytest.raises(ValueError, match=rf"preprocessor_config.json: {name} is {value}; it must be at most"):
-        read_configuration(encoder_decoder(tmp_path, {name: value}), None)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"n_fft": 60_000, "nb_max_frames": 60_000}, "n_fft 60000 × nb_max_frames 60000 is 3600000000"),
-        ({"hop_length": 60_000, "nb_max_frames": 60_000}, "hop_length 60000 × nb_max_frames 60000 is 3600000000"),
-        (
-            {"feature_size": 1024, "n_fft": 1, "nb_max_frames": 60_000},
-            "feature_size 1024 × nb_max_frames 60000 is 61440000",
-        ),
-        ({"feature_size": 1024, "n_fft": 60_000, "nb_max_frames": 1}, "feature_size 1024 × n_fft 60000 is 61440000"),
-    ],
-)
-def test_arrays_of_spectra_are_bounded(tmp_path, settings, words):
-    with pytest.raises(ValueError, match=f"{words}; it must be at most 16777216"):
-        read_configuration(encoder_decoder(tmp_path, settings), None)
-
-
-def encoder_decoder(folder, sound):
-    """Write the configuration of an encoder-decoder that reads spectra."""
-    config = {"is_encoder_decoder": True, "num_hidden_layers": 2, "max_position_embeddings": 64}
-    (folder / "decoder_model_merged.onnx").touch()
-    return written(folder, config=config, preprocessor_config=sound)
-
-
-def test_what_is_no_file_is_refused_where_a_configuration_should_be(tmp_path):
-    written(tmp_path, **{name.removesuffix(".json"): config for name, config in optimum_configs(SIZES["tiny"]).items()})
-    (tmp_path / "model.onnx").touch()
-    for name in ("generation_config.json", "config.json", "genai_config.json"):
-        (tmp_path / name).unlink(missing_ok=True)
-        (tmp_path / name).mkdir()
-        with pytest.raises(OSError, match=name):
-            read_configuration(tmp_path, None)
 
 
 def test_settings_of_the_search_that_are_not_supported_are_refused(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from spec_tests.support.cells import cells
-from webnn_py import InvalidStateError, NotSupportedError, OperationError
+from webnn_py import InvalidStateError, NotSupportedError
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment
 from webnn_py.runtime.generation import (
@@ -18,10 +18,8 @@ from webnn_py.runtime.generation import (
     Generation,
     Generator,
     create_generator,
-    decoder,
     generate,
 )
-from webnn_py.runtime.generation.steps import LoadedDecoder
 
 
 @pytest.fixture
@@ -200,92 +198,6 @@ async def test_a_cancelled_token_changes_nothing(generator):
         assert got == wanted
 
 
-async def test_a_later_call_takes_the_place_of_an_earlier_one(generator):
-    async with generator.conversation() as conversation:
-        first = conversation.generate([1, 2])
-        await anext(first)
-        second = conversation.generate([3])
-        with pytest.raises(InvalidStateError, match="went on by a later generate"):
-            await anext(first)
-        await anext(second)
-    with pytest.raises(InvalidStateError, match="its conversation was closed"):
-        await anext(second)
-
-
-async def test_a_generation_is_awaited_by_one_task_and_may_be_closed_by_another(generator):
-    async with generator.conversation() as conversation:
-        for generation in (conversation.generate([1]), generate(generator, [1])):
-            ended = []
-
-            async def wait(generation=generation, ended=ended):
-                ended.append(await ids(generation))
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(wait)
-                while not generation._is_awaited:
-                    await trio.lowlevel.cancel_shielded_checkpoint()
-                with pytest.raises(RuntimeError, match="another task waits for the next token"):
-                    await anext(generation)
-                await generation.aclose()
-            assert ended == [[]]
-        assert conversation.tokens == ((),)
-        assert len(await ids(conversation.generate([1], max_new_tokens=2))) == 2
-
-
-async def test_a_conversation_that_closes_while_its_buffers_are_made_keeps_none(generator, numpy_env):
-    await numpy_env.drain()
-    before = numpy_env.statistics()
-    conversation = generator.conversation()
-
-    async def wait(prompt):
-        with pytest.raises(InvalidStateError, match=r"generate\(\): (the|its) conversation"):
-            await ids(conversation.generate(prompt))
-
-    async with trio.open_nursery() as nursery:
-        for prompt in ([1], [2]):
-            nursery.start_soon(wait, prompt)
-        while not conversation._cache._step.locked():
-            await trio.lowlevel.cancel_shielded_checkpoint()
-        conversation.close()
-    await numpy_env.drain()
-    assert numpy_env.statistics().live_bytes == before.live_bytes
-
-
-async def test_conversations_share_what_finds_the_greatest_logits_and_a_cancelled_close_releases_it(
-    numpy_env, folder_of, monkeypatch
-):
-    monkeypatch.setattr(LoadedDecoder, "finds_greatest", lambda _, count: count > 0)
-    generator = await create_generator(numpy_env, folder_of("genai"), capacity=16)
-    found = []
-
-    async def collect():
-        found.append(await ids(generate(generator, [1], top_k=4, seed=1, max_new_tokens=3)))
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(2):
-            nursery.start_soon(collect)
-    assert found[0] == found[1]
-    assert numpy_env.statistics().sessions == 2
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        await generator.close()
-    assert scope.cancelled_caught
-    assert numpy_env.statistics().sessions == 0
-
-
-async def test_greedy_choices_of_logits_that_are_no_numbers_are_refused(numpy_env, folder_of):
-    path = folder_of("genai") / "model.onnx"
-    proto = onnx.load(path)
-    for weight in proto.graph.initializer:
-        if weight.data_type == onnx.TensorProto.FLOAT and len(weight.dims) == 1:
-            weight.CopyFrom(onnx.numpy_helper.from_array(np.full(weight.dims, np.nan, np.float32), weight.name))
-    onnx.save(proto, path.with_name("nan.onnx"))
-    async with await create_generator(numpy_env, path.parent, file="nan.onnx", capacity=16) as generator:
-        for options in ({}, {"temperature": 1.0}):
-            with pytest.raises(OperationError, match=r"the model's greatest logit is .*; check_finite\(\) of its"):
-                await ids(generate(generator, [1], **options))
-
-
 async def test_a_lost_device_ends_what_was_on_it(numpy_env, folder_of):
     generator = await create_generator(numpy_env, folder_of("genai"), capacity=32)
     conversation = generator.conversation()
@@ -358,11 +270,6 @@ async def test_text_ends_at_a_stop_and_at_an_end(generator):
     assert (await ids(generate(generator, "hello world", stop=[stop, text[0]])))[0] == whole[0].id
 
 
-async def test_an_empty_text_begins_with_the_token_that_begins_sequences(generator):
-    options = {"max_new_tokens": 3}
-    assert await ids(generate(generator, "", **options)) == await ids(generate(generator, [382], **options))
-
-
 async def test_a_graph_cache_keeps_decoders(ml, folder_of, tmp_path):
     converted = []
 
@@ -389,16 +296,6 @@ async def test_a_penalty_and_the_logits(generator):
     penalized = await ids(generate(generator, [7] * 4, max_new_tokens=12, repetition_penalty=1e6))
     assert len({*penalized, 7}) == 13
     assert len(await ids(generate(generator, [7], max_new_tokens=2, temperature=np.int64(1)))) == 2
-
-
-@pytest.mark.parametrize("form", ["genai of 4 bits", "optimum"])
-async def test_only_the_last_row_of_a_prompt_has_logits(numpy_env, folder_of, monkeypatch, form):
-    shapes = []
-    rows = decoder._rows
-    monkeypatch.setattr(decoder, "_rows", lambda *given: shapes.append(given[-1].shape) or rows(*given))
-    async with await create_generator(numpy_env, folder_of(form), capacity=16) as generator:
-        await ids(generate(generator, [1, 2, 3], max_new_tokens=1))
-    assert shapes == [(1, 1, 256), (1, 1, 384), (1, 16, 256), (1, 1, 384)]  # hidden states, and logits
 
 
 async def test_models_that_are_not_supported_are_refused(numpy_env, folder_of, monkeypatch):

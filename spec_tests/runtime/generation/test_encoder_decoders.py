@@ -1,7 +1,5 @@
 """Encoder-decoders: their audio, the tokens of onnxruntime's own sessions, and what is refused."""
 
-import json
-from collections import Counter
 from pathlib import Path
 
 import attrs
@@ -16,8 +14,7 @@ from spec_tests.support.onnxruntime_encoder_decoder import OnnxruntimeEncoderDec
 from webnn_py import NotSupportedError
 from webnn_py.runtime.generation import create_generator, generate
 from webnn_py.runtime.generation.audio import filters, spectra
-from webnn_py.runtime.generation.configuration import EncoderConfiguration, read_configuration
-from webnn_py.runtime.generation.steps import GraphUses
+from webnn_py.runtime.generation.configuration import EncoderConfiguration
 
 FORMS = {
     "merged": Form(),
@@ -76,13 +73,6 @@ async def test_tokens_are_those_of_onnxruntimes_sessions(env, encoded_folder_of,
             np.testing.assert_allclose([token.logits for token in found], logits, rtol=1e-4, atol=1e-4)
 
 
-async def test_a_sound_may_be_the_encoders_inputs(numpy_env, encoded_folder_of):
-    async with await create_generator(numpy_env, encoded_folder_of("merged"), tokenizer=None) as generator:
-        whole = await tokens_of(generate(generator, audio=sound(), max_new_tokens=4))
-        named = await tokens_of(generate(generator, audio={"input_values": sound()[None]}, max_new_tokens=4))
-        assert named == whole
-
-
 async def test_a_conversation_goes_on_about_one_sound(env, encoded_folder_of):
     folder = encoded_folder_of("merged")
     peer = OnnxruntimeEncoderDecoder(folder)
@@ -113,21 +103,6 @@ async def test_a_token_is_one_upload_one_dispatch_and_one_read(env, encoded_fold
     asked = [event for event in trace.events if event.what == "enqueued"]
     assert [event.kind for event in asked] == ["write_buffer", "dispatch", "read_buffer"] * len(found)
     assert (after.live_buffers, after.live_bytes) == (before.live_buffers, before.live_bytes)
-
-
-async def test_the_graphs_of_few_lengths_are_kept(numpy_env, encoded_folder_of, monkeypatch):
-    monkeypatch.setattr(GraphUses, "MOST_IDLE", 3)
-    async with await create_generator(numpy_env, encoded_folder_of("merged"), tokenizer=None) as generator:
-        levels = Counter()
-        for length in range(100, 180, 16):
-            await tokens_of(generate(generator, audio=sound(length), max_new_tokens=2))
-            await numpy_env.drain()
-            levels[len(generator.session._plans)] += 1
-        assert set(levels) == {1}
-        again = await tokens_of(generate(generator, audio=sound(100), max_new_tokens=2))
-        assert len(again) == 2
-    await numpy_env.drain()
-    assert numpy_env.statistics().live_buffers == 0
 
 
 async def test_a_cancelled_token_leaves_a_conversation_that_goes_on(numpy_env, encoded_folder_of):
@@ -186,12 +161,6 @@ async def test_a_sound_that_is_too_long_is_refused(numpy_env, encoded_folder_of)
             generate(generator, audio=sound(800))
 
 
-async def test_a_decoder_alone_takes_no_sound(numpy_env, folder_of):
-    async with await create_generator(numpy_env, folder_of("genai"), capacity=32) as generator:
-        with pytest.raises(TypeError, match="audio is for encoder-decoders; the model has no encoder"):
-            generate(generator, "A", audio=sound())
-
-
 def test_spectra_are_powers_by_frequencies():
     configuration = attrs.evolve(configuration_of_tests(), window=400, rate=16000, hop=160, mels=80, frames=50)
     weights = filters(configuration)
@@ -218,10 +187,6 @@ def changed(folder, tmp_path, name, change):
     change(model.graph)
     onnx.save(model, tmp_path / name)
     return tmp_path
-
-
-def nothing(_graph):
-    """Change nothing."""
 
 
 def counts_otherwise(graph):
@@ -274,27 +239,3 @@ async def test_models_that_are_not_understood_are_refused(numpy_env, encoded_fol
     with pytest.raises(NotSupportedError, match=refusal):
         await create_generator(numpy_env, folder, tokenizer=None)
     assert numpy_env.sessions == ()
-
-
-async def test_folders_that_lack_something(numpy_env, encoded_folder_of, tmp_path):
-    folder = changed(encoded_folder_of("merged"), tmp_path, "decoder_model_merged.onnx", nothing)
-    with pytest.raises(ValueError, match=r"other.onnx: the decoder of an encoder-decoder must be called decoder_model"):
-        read_configuration(folder, "other.onnx")
-    found = read_configuration(folder, "decoder_model_merged_q4.onnx")
-    assert found.encoder.file == folder / "encoder_model_q4.onnx"
-    assert found.begin == (START, FORCED)
-    with pytest.raises(OSError, match=r"_model_merged_q4|encoder_model_q4"):
-        await create_generator(numpy_env, folder, tokenizer=None, file="decoder_model_merged_q4.onnx")
-    with pytest.raises(TypeError, match="config is 3; it must be a mapping"):
-        await create_generator(numpy_env, folder, config=3)
-    (folder / "generation_config.json").write_text(json.dumps({"forced_decoder_ids": [5]}))
-    with pytest.raises(ValueError, match=r"forced_decoder_ids is \[5\]; it must have pairs"):
-        read_configuration(folder, None)
-
-
-async def test_a_configuration_may_be_given(numpy_env, encoded_folder_of, tmp_path):
-    folder = changed(encoded_folder_of("merged"), tmp_path, "decoder_model_merged.onnx", nothing)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").unlink()
-    async with await create_generator(numpy_env, folder, tokenizer=None, config=config) as generator:
-        assert generator.configuration.context_length == 40
