@@ -1,12 +1,12 @@
 """Write ``docs/steps``, "The text, step by step": ``python -m spec_tests.specification.make_pages``.
 
-The site's build runs it; git ignores what it writes. What tests reach is in the pages where it was measured.
+The site's build runs it; git ignores what it writes.
 """
 
 from collections import defaultdict
 from pathlib import Path
 
-from spec_tests.specification import coverage, references, steps
+from spec_tests.specification import references, steps
 from webnn_py.core.operators.documentation import SPECIFICATION
 from webnn_py.core.operators.registry import CATEGORIES
 
@@ -39,16 +39,11 @@ def rows(algorithm, reasons):
         now = "" if step.number == step.identifier else f" (now {step.number})"
         words = step.summary.replace("|", "\\|") + ("" if step.summary.endswith((".", ":")) else " …")
         if key in reasons:
-            cells = [f"*{reasons[key]}*", ""]
+            here = f"*{reasons[key]}*"
         else:
             found = {f"`{place.function}` in {place.path}": None for place in references.places(algorithm, step)}
-            cells = ["<br>".join(found), coverage.cell(*key)]
-        yield f"| {step.identifier}{now} | {words} | {' | '.join(cells[: len(headings())])} |"
-
-
-def headings():
-    """Return the headings of the columns behind a step's first words."""
-    return ["here", "reached by"] if coverage.measured() else ["here"]
+            here = "<br>".join(found)
+        yield f"| {step.identifier}{now} | {words} | {here} |"
 
 
 def section(algorithm, reasons):
@@ -59,8 +54,8 @@ def section(algorithm, reasons):
             "",
             f"[In the text]({SPECIFICATION}#{algorithm.anchor})",
             "",
-            f"| step | begins | {' | '.join(headings())} |",
-            f"|---|---{'|---' * len(headings())}|",
+            "| step | begins | here |",
+            "|---|---|---|",
             *rows(algorithm, reasons),
             "",
         ]
@@ -103,7 +98,6 @@ body of its declaration in `webnn_py/core/operators`.
 Steps are numbered as when they were first recorded; a step that came later has a letter. The text itself is W3C's:
 each table has the first words only.
 
-{newline.join(coverage.summary())}
 | page | algorithms | steps |
 |---|---|---|
 {newline.join(table)}

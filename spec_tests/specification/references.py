@@ -146,13 +146,3 @@ def places(algorithm, step):
         if found and not (declared and step.refuses):
             return found
     return [declared] if declared and not step.refuses and not step.form else []
-
-
-def all_places():
-    """Return every place with the steps that are done there, as (algorithm, identifier)."""
-    found = defaultdict(list)
-    for algorithm in steps.ALGORITHMS.values():
-        for step in algorithm.steps:
-            for place in places(algorithm, step):
-                found[place].append((algorithm.name, step.identifier))
-    return found

@@ -96,10 +96,10 @@ def above(identifier):
     return [".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
 
 
-def reasons(kind="step"):
-    """Return why steps need no code, or of the kind "unreached" no tests, by algorithm and identifier."""
+def reasons():
+    """Return why steps need no code, by algorithm and identifier."""
     found = {}
-    for entry in tomllib.loads(REASONS.read_text(encoding="utf-8"))[kind]:
+    for entry in tomllib.loads(REASONS.read_text(encoding="utf-8"))["step"]:
         for name in entry["algorithms"]:
             for step in selected(algorithm(name), entry["steps"]):
                 found[algorithm(name).name, step.identifier] = entry["reason"]
