@@ -124,7 +124,7 @@ def _benchmarks(out: Path, environment: dict[str, str]) -> list[str]:
     code = _logged(command, log, environment)
     if code:
         return [f"benchmarks: ended with {code}; see benchmarks.log"]
-    return [line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith(("| ", "goals: "))]
+    return [line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
 
 
 def _logged(command: list[str], log: Path, environment: dict[str, str], quiet: re.Pattern[str] | None = None) -> int:

@@ -1,13 +1,13 @@
 """Real models on the onnxruntime device, or on numpy, beside onnxruntime itself; one thread, from host to host; builds.
 
 ``PYTHONPATH=examples python -m spec_tests.labs.benchmarks.engine_models``, with further models as
-``PATH=1x3x224x224``, the shape of each input, and with ``--drawn`` a sentence model and ensembles of decision trees
-with random weights. With ``--backend numpy``, before which ``OPENBLAS_NUM_THREADS=1`` keeps numpy on one thread. Both
-are timed in turn, by processor time, so that other programs count as little as they can; medians. The last columns are
-a model's way from its file to the first result: loading, converting, building and the first run, or session and run.
-onnxruntime itself is a session of the model as it is shipped, with its optimizations as they are by default, and with
-bound inputs and outputs; its build is the session's. Of models with state, what one run leaves is read by the next
-where it lies, on both sides, as such models are used; with ``--state-by-host`` it goes to the host and back.
+``PATH=1x3x224x224``, the shape of each input. With ``--backend numpy``, before which ``OPENBLAS_NUM_THREADS=1`` keeps
+numpy on one thread. Both are timed in turn, by processor time, so that other programs count as little as they can;
+medians. The last columns are a model's way from its file to the first result: loading, converting, building and the
+first run, or session and run. onnxruntime itself is a session of the model as it is shipped, with its optimizations as
+they are by default, and with bound inputs and outputs; its build is the session's. Of models with state, what one run
+leaves is read by the next where it lies, on both sides, as such models are used; with ``--state-by-host`` it goes to
+the host and back.
 """
 
 from functools import partial
@@ -17,12 +17,9 @@ import magika
 import numpy as np
 import real_models
 import trio
-from onnx import helper
 
 from spec_tests.labs.benchmarks.engine_times import NO_STATE, Table, times
-from spec_tests.labs.benchmarks.gpu_models import encoder
 from spec_tests.labs.benchmarks.measure import parser
-from spec_tests.support.onnx_programs import make_model
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.core.api.builder import drawing_of
 from webnn_py.onnx_models import OnnxModel
@@ -39,46 +36,6 @@ MODELS = {
 
 STATES = {"voice_activity": {"stateN": "state"}}
 """The outputs of a model that the next run reads, and as which input: they stay where they are computed."""
-
-FEATURES = 20
-TREES = [(1, 7, 1), (100, 3, 1), (100, 6, 1), (100, 6, 1000), (500, 5, 1), (500, 5, 1000)]
-"""Trees, levels of each, and rows."""
-
-
-def ensemble(trees, levels, rows):
-    """Return a TreeEnsembleRegressor of one target, of full trees, as a model."""
-    rng = np.random.default_rng(3)
-    of_one = np.arange(2 ** (levels + 1) - 1)
-    is_leaf = of_one >= 2**levels - 1
-    nodes, tree = np.tile(of_one, trees), np.repeat(np.arange(trees), len(of_one))
-    leaf = np.tile(is_leaf, trees)
-    lists = {
-        "nodes_treeids": tree,
-        "nodes_nodeids": nodes,
-        "nodes_featureids": np.where(leaf, 0, rng.integers(FEATURES, size=len(nodes))),
-        "nodes_values": np.where(leaf, 0, rng.random(len(nodes), np.float32)),
-        "nodes_modes": np.where(leaf, "LEAF", "BRANCH_LEQ"),
-        "nodes_truenodeids": np.where(leaf, 0, 2 * nodes + 1),
-        "nodes_falsenodeids": np.where(leaf, 0, 2 * nodes + 2),
-        "target_treeids": tree[leaf],
-        "target_nodeids": nodes[leaf],
-        "target_ids": np.zeros(leaf.sum(), np.int64),
-        "target_weights": rng.normal(size=leaf.sum()),
-    }
-    given = {name: array.tolist() for name, array in lists.items()}
-    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, **given)
-    return make_model([node], {"x": np.zeros((rows, FEATURES), np.float32)}, ["y"], opset=20), [rows, FEATURES]
-
-
-def drawn_models():
-    """Return models that are written here, as names, models and shapes."""
-    return [
-        ("sentence model, 6 layers of 384, 64 tokens", *encoder(tokens=64)),
-        *(
-            (f"{trees} trees of {levels} levels, rows: {rows}", *ensemble(trees, levels, rows))
-            for trees, levels, rows in TREES
-        ),
-    ]
 
 
 def drawn(context, model, shapes):
@@ -115,14 +72,12 @@ def main():
     arguments = parser("engine_models", __doc__)
     arguments.add_argument("models", nargs="*", metavar="PATH=SHAPE")
     arguments.add_argument("--backend", choices=["onnxruntime", "numpy"], default="onnxruntime")
-    arguments.add_argument("--drawn", action="store_true", help="models with random weights, too")
     arguments.add_argument("--state-by-host", action="store_true", help="states go to the host and back at each run")
     given = arguments.parse_args()
     further = [argument.rpartition("=") for argument in given.models]
     models = [
         ("magika", str(Path(magika.__file__).parent / "models/standard_v3_3/model.onnx"), [1, 2048]),
         *((name, str(real_models.get(name)), shapes) for name, shapes in MODELS.items()),
-        *(drawn_models() if given.drawn else []),
         *((Path(path).stem, path, [int(size) for size in shape.split("x")]) for path, _, shape in further),
     ]
     trio.run(measure, given.backend, models, {} if given.state_by_host else STATES)

@@ -16,7 +16,7 @@ import trio
 
 import webnn_py
 from spec_tests.labs.benchmarks import gpu_contenders, gpu_models
-from spec_tests.labs.benchmarks.gpu_cases import CASES, ONNXRUNTIME, TORCH, Goal
+from spec_tests.labs.benchmarks.gpu_cases import CASES, ONNXRUNTIME, TORCH
 from spec_tests.labs.benchmarks.gpu_small import SMALL
 from spec_tests.labs.benchmarks.measure import OURS, WORDS, as_text, head, is_wanted, parser
 from spec_tests.labs.benchmarks.measure import row as markdown
@@ -32,43 +32,29 @@ class Row:
     Attributes:
         name: what was timed.
         seconds: by contender.
-        goal: what is to be reached, if anything.
         amount: what was done, in ``unit``; the table then has rates instead of times.
         unit: of the rate.
     """
 
     name: str
     seconds: Mapping[str, float | None]
-    goal: Goal | None = None
     amount: float = 0
     unit: str = ""
-
-    def is_met(self) -> bool | None:
-        """Return whether the goal is met; None where there is none or a peer is missing."""
-        return self.goal and self.goal.is_met(self.seconds, self.amount)
 
     def cells(self) -> list[str]:
         """Return the cells that the table shows."""
         shown = [self._shown(self.seconds.get(contender)) for contender in CONTENDERS]
-        verdict = {True: "met", False: "**missed**", None: ""}[self.is_met()]
-        return [self.name, *shown, self._goal(), verdict]
+        return [self.name, *shown]
 
     def _shown(self, seconds: float | None) -> str:
         if seconds is None:
             return "–"
         return f"{self.amount / seconds:,.1f} {self.unit}" if self.unit else as_text(seconds)
 
-    def _goal(self) -> str:
-        if self.goal is None:
-            return ""
-        if self.goal.ratio is not None:
-            return f"{self.goal.ratio} × onnxruntime"
-        return f"{self.goal.rate:,g} {self.unit}" if self.goal.rate is not None else as_text(self.goal.seconds or 0)
-
 
 def table(rows: Sequence[Row]) -> str:
     """Return a Markdown table."""
-    return "\n".join([head("", *CONTENDERS, "goal", ""), *(markdown(*row.cells()) for row in rows)])
+    return "\n".join([head("", *CONTENDERS), *(markdown(*row.cells()) for row in rows)])
 
 
 async def attempt(name: str, time: Callable, *arguments: object) -> object | None:
@@ -89,7 +75,7 @@ async def operator_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[
                 ONNXRUNTIME: await attempt(case.name, gpu_contenders.time_onnxruntime, case),
                 TORCH: await attempt(case.name, gpu_contenders.time_torch, case),
             }
-            yield Row(case.name, seconds, case.goal, case.amount, case.unit)
+            yield Row(case.name, seconds, case.amount, case.unit)
 
 
 async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[Row]:
@@ -110,10 +96,10 @@ async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[Row
 
 
 async def small_rows(ml: webnn_py.ML, words: Sequence[str]) -> AsyncIterator[Row]:
-    for time, goals in SMALL.items():
-        if any(is_wanted(name, words) for name in goals):
+    for time, names in SMALL.items():
+        if any(is_wanted(name, words) for name in names):
             for name, seconds in (await time(ml)).items():
-                yield Row(name, {OURS: seconds}, goals[name])
+                yield Row(name, {OURS: seconds})
 
 
 async def measure(words: Sequence[str]) -> list[Row]:
@@ -146,10 +132,8 @@ def main() -> None:
     print(versions(), flush=True)
     rows = trio.run(measure, options.words)
     print(f"\n{table(rows)}\n")
-    goals = [row.is_met() for row in rows if row.goal is not None]
-    print(f"goals: {goals.count(True)} met, {goals.count(False)} missed, {goals.count(None)} without their peer")
     if options.json:
-        measured = {row.name: {**row.seconds, "met": row.is_met()} for row in rows}
+        measured = {row.name: row.seconds for row in rows}
         options.json.write_text(json.dumps({"where": versions(), "rows": measured}, indent=1), encoding="utf-8")
 
 

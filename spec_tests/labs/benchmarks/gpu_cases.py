@@ -1,34 +1,16 @@
-"""Single operators of vision and language models, as the builder, ONNX and torch have them, and their goals."""
+"""Single operators of vision and language models, as the builder, ONNX and torch have them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import attrs
 
-from spec_tests.labs.benchmarks.measure import OURS
 from webnn_py import MLGraphBuilder, MLOperand
 
 ONNXRUNTIME = "onnxruntime-webgpu"
 TORCH = "torch"
-
-
-@attrs.frozen
-class Goal:
-    """A goal: a rate in units a second, a multiple of a peer's speed, or a time."""
-
-    rate: float | None = None
-    ratio: float | None = None
-    seconds: float | None = None
-
-    def is_met(self, seconds: Mapping[str, float | None], amount: float) -> bool | None:
-        """Return whether it is met; None where the peer could not be timed."""
-        ours, peer = seconds[OURS], seconds.get(ONNXRUNTIME)
-        assert ours is not None
-        if self.ratio is not None:
-            return None if not peer else peer >= self.ratio * ours
-        return amount >= self.rate * ours if self.rate is not None else ours <= (self.seconds or 0)
 
 
 @attrs.frozen
@@ -43,7 +25,6 @@ class Case:
         torch: (torch, tensors) → the output.
         flops: multiplications and additions; 0 if it is bound by memory.
         data_type: of every input.
-        goal: what is to be reached.
         float16_accumulation: as ``create_context()`` has it.
         before: element-wise ONNX operators before the node, each of which takes one of the other inputs.
     """
@@ -55,7 +36,6 @@ class Case:
     torch: Callable
     flops: float = 0
     data_type: str = "float32"
-    goal: Goal | None = None
     float16_accumulation: bool = False
     before: Sequence[str] = ()
 
@@ -84,7 +64,7 @@ class Case:
         return "GB/s" if self.is_bound_by_memory else "TFLOP/s"
 
 
-def cube(size: int, goal: Goal, data_type: str = "float32", *, float16_accumulation: bool = False) -> Case:
+def cube(size: int, data_type: str = "float32", *, float16_accumulation: bool = False) -> Case:
     """Return the product of two square matrices."""
     return Case(
         f"matmul {size}³ {data_type}{' summed in float16' if float16_accumulation else ''}",
@@ -94,7 +74,6 @@ def cube(size: int, goal: Goal, data_type: str = "float32", *, float16_accumulat
         lambda torch, x, w: torch.matmul(x, w),
         2 * size**3,
         data_type=data_type,
-        goal=goal,
         float16_accumulation=float16_accumulation,
     )
 
@@ -109,14 +88,13 @@ def square(name: str, channels: int, size: int, window: int, groups: int = 1) ->
         ("Conv", {"pads": [pad] * 4, "group": groups}),
         lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=pad, groups=groups),
         2 * channels * size**2 * inner * window**2,
-        goal=Goal(ratio=1.3),
     )
 
 
-def memory_case(name: str, rate: float, draw: Callable, node: tuple[str, dict], torch: Callable, **more: Any) -> Case:
+def memory_case(name: str, draw: Callable, node: tuple[str, dict], torch: Callable, **more: Any) -> Case:
     """Return an operator of 16 M floats in and out."""
     shapes = more.pop("shapes", [[4096, 4096]])
-    return Case(name, shapes, draw, node, torch, goal=Goal(rate=rate), **more)
+    return Case(name, shapes, draw, node, torch, **more)
 
 
 def attend(builder: MLGraphBuilder, query: MLOperand, key: MLOperand, value: MLOperand) -> MLOperand:
@@ -149,28 +127,24 @@ def attention_case(batch: int, tokens: int, data_type: str) -> Case:
         attend_in_torch,
         4 * batch * tokens**2 * 768,
         data_type=data_type,
-        goal=Goal(ratio=2),
     )
 
 
 CASES = [
-    cube(4096, Goal(rate=36)),
-    cube(1024, Goal(ratio=1.3)),
-    cube(4096, Goal(rate=36), "float16"),
-    cube(4096, Goal(rate=45), "float16", float16_accumulation=True),
+    cube(4096),
+    cube(1024),
+    cube(4096, "float16"),
+    cube(4096, "float16", float16_accumulation=True),
     square("conv2d 3×3, 64 at 56²", 64, 56, 3),
     square("conv2d 3×3, 256 at 14²", 256, 14, 3),
     square("conv2d 1×1, 256 at 56²", 256, 56, 1),
     square("depthwise 3×3, 256 at 56²", 256, 56, 3, groups=256),
     attention_case(8, 512, "float32"),
     attention_case(8, 512, "float16"),
-    memory_case("sigmoid, 16 M", 3000, lambda b, x: b.sigmoid(x), ("Sigmoid", {}), lambda t, x: t.sigmoid(x)),
-    memory_case(
-        "softmax 4096²", 2500, lambda b, x: b.softmax(x, 1), ("Softmax", {"axis": 1}), lambda t, x: t.softmax(x, 1)
-    ),
+    memory_case("sigmoid, 16 M", lambda b, x: b.sigmoid(x), ("Sigmoid", {}), lambda t, x: t.sigmoid(x)),
+    memory_case("softmax 4096²", lambda b, x: b.softmax(x, 1), ("Softmax", {"axis": 1}), lambda t, x: t.softmax(x, 1)),
     memory_case(
         "softmax 4096², scaled and masked before",
-        2500,
         lambda b, x, s, m: b.softmax(b.add(b.mul(x, s), m), 1),
         ("Softmax", {"axis": 1}),
         lambda t, x, s, m: t.softmax(x * s + m, 1),
@@ -179,7 +153,6 @@ CASES = [
     ),
     memory_case(
         "layerNormalization 4096²",
-        2500,
         lambda b, x, s, c: b.layer_normalization(x, axes=[1], scale=s, bias=c),
         ("LayerNormalization", {"axis": 1}),
         lambda t, x, s, c: t.nn.functional.layer_norm(x, [4096], s, c),
@@ -187,7 +160,6 @@ CASES = [
     ),
     memory_case(
         "transpose 4096²",
-        1500,
         lambda b, x: b.transpose(x),
         ("Transpose", {"perm": [1, 0]}),
         lambda t, x: t.t(x).contiguous(),

@@ -1,6 +1,6 @@
 """Gains of each optional kernel and fusion of the WebGPU device.
 
-``python -m spec_tests.labs.benchmarks.gpu_variants [WORD…] --out FOLDER``
+``python -m spec_tests.labs.benchmarks.gpu_variants [WORD…]``
 
 Each model is built with all variants, once more for control, and once without each variant that it uses; all of these
 run in turn. A ratio above 1 says that the model is slower without the variant; the control's ratio says how far noise
@@ -9,14 +9,12 @@ trip of write, dispatch and awaited read. Models are written here and have rando
 """
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from time import perf_counter
 
 import attrs
@@ -183,70 +181,6 @@ def large_windows(blocks: int, builder: MLGraphBuilder, x: MLOperand) -> MLOpera
     return x
 
 
-def excited(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Draw blocks of EfficientNet whose channels come last: depthwise windows of 5 × 5, squeeze and excitation."""
-    layout = {"input_layout": "nhwc"}
-    for before, after in pairwise(widths):
-        window = builder.constant(noise([1, 5, 5, before], inner=25))
-        x = builder.conv2d(x, window, padding=[2] * 4, groups=before, filter_layout="ihwo", **layout)
-        x = builder.mul(x, builder.sigmoid(x))
-        squeezed = builder.average_pool2d(x, layout="nhwc")
-        for one, other, activation in ((before, before // 4, builder.relu), (before // 4, before, builder.sigmoid)):
-            filter_ = builder.constant(noise([other, 1, 1, one], inner=one))
-            squeezed = activation(builder.conv2d(squeezed, filter_, filter_layout="ohwi", **layout))
-        filter_ = builder.constant(noise([after, 1, 1, before], inner=before))
-        x = builder.conv2d(builder.mul(x, squeezed), filter_, filter_layout="ohwi", **layout)
-    return x
-
-
-def gated(layers: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Draw the products and normalizations of Llama: RMS norms as they are exported, and gated layers."""
-    width = x.shape[1]
-
-    def product(x: MLOperand, columns: int) -> MLOperand:
-        return builder.matmul(x, builder.constant(noise([x.shape[1], columns], inner=x.shape[1])))
-
-    def normalized(x: MLOperand) -> MLOperand:
-        mean = builder.reduce_mean(builder.mul(x, x), axes=[1], keep_dimensions=True)
-        root = builder.sqrt(builder.add(mean, builder.constant(1e-5, data_type="float32")))
-        return builder.mul(builder.div(x, root), builder.constant(noise([width])))
-
-    for _ in range(layers):
-        x = builder.add(x, product(normalized(x), width))
-        inner = normalized(x)
-        gate = product(inner, 3 * width)
-        x = builder.add(
-            x, product(builder.mul(builder.mul(gate, builder.sigmoid(gate)), product(inner, 3 * width)), width)
-        )
-    return normalized(x)
-
-
-def masked(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Draw a softmax that is scaled and masked before, and a mean of squares."""
-    mask = builder.constant(noise([x.shape[1]]))
-    scaled = builder.add(builder.mul(x, builder.constant(0.125, data_type="float32")), mask)
-    return builder.reduce_mean(builder.mul(builder.softmax(scaled, 1), x), axes=[1])
-
-
-def dense(sizes: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Draw dense layers, as small convolutional networks have them behind their images, and autoencoders."""
-    for before, after in pairwise(sizes):
-        x = builder.relu(builder.matmul(x, builder.constant(noise([before, after], inner=before))))
-    return x
-
-
-def linear_vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Draw the last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
-    matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
-    return builder.gemm(x, matrix, b_transpose=True)
-
-
-def vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
-    """Draw the last layer of a language model: a product with a transposed matrix, and a softmax of a long row."""
-    matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
-    return builder.softmax(builder.matmul(x, builder.transpose(matrix)), 1)
-
-
 MADE: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
     "ResNet-50, batch 16": partial(resnet_50, 16),
     "BERT, 4 layers of 768, 8 × 128 tokens": partial(encoder, 4, 768, batch=8),
@@ -268,15 +202,6 @@ DRAWN: dict[str, tuple[list[int], Draw]] = {
     "image decoder, 28² to 448²": ([1, 256, 28, 28], partial(image_decoder, (256, 128, 64, 32, 16))),
     "channels last, 112²": ([1, 112, 112, 32], partial(channels_last, (32, 64, 128, 128, 256, 256))),
     "ConvNeXt, 4 blocks of 96 at 56²": ([1, 96, 56, 56], partial(large_windows, 4)),
-    "last layer of GPT-2": ([1, 768], vocabulary),
-    "EfficientNet, 3 blocks, channels last, 56²": ([1, 56, 56, 144], partial(excited, (144, 144, 240, 240))),
-    "Llama, 4 layers of 1024, 64 tokens": ([64, 1024], partial(gated, 4)),
-    "Llama, 4 layers of 1024, a token": ([1, 1024], partial(gated, 4)),
-    "softmax of 4096², scaled and masked": ([4096, 4096], masked),
-    "last layer of GPT-2, as a gemm": ([1, 768], linear_vocabulary),
-    "last layer of GPT-2, as a gemm, 2 rows": ([2, 768], linear_vocabulary),
-    "dense layers of 50,176, 128 and 10": ([1, 50176], partial(dense, (50176, 128, 10))),
-    "dense layers of 16,384, 64 and 16,384": ([1, 16384], partial(dense, (16384, 64, 16384))),
     "100 softmaxes of 16 × 64": ([16, 64], hundred),
     "50 element-wise operators": ([1000], fifty),
 }
@@ -373,7 +298,7 @@ async def built(context: MLContext, model: Model, *left_out: str) -> Contender:
 
 
 async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -> dict:
-    """Time a model with all variants and without each; return what goes into the JSON file."""
+    """Time a model with all variants and without each; return what the tables are made of."""
     context = await ml.create_context(backend="wgpu")
     with asked() as names:
         whole = await built(context, model)
@@ -443,16 +368,6 @@ def _cells(name: str, ratios: Mapping[str, dict]) -> list[str]:
     return [name, str(len(both)), pairs[0], f"{gains[0]}; {gains[1]}", pairs[1], "; ".join(where)]
 
 
-def write(found: Mapping[str, dict], device: str, folder: Path | None) -> None:
-    """Print the tables, and write them with the figures into a folder."""
-    text = as_markdown(found, device)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "gpu_variants.md").write_text(f"{text}\n")
-        (folder / "gpu_variants.json").write_text(json.dumps({"device": device, "models": found}, indent=1))
-    print(text)
-
-
 async def measure(options: argparse.Namespace) -> bool:
     """Time all models as long as there is time; return whether all results agree."""
     models = QUICK if options.quick else MODELS
@@ -470,7 +385,7 @@ async def measure(options: argparse.Namespace) -> bool:
             found[name] = await compared(ml, make(), options)
             print(f"{name}: {perf_counter() - began - passed:.1f} s", file=sys.stderr, flush=True)
         keeper.destroy()
-    write(found, device, options.out)
+    print(as_markdown(found, device))
     wrong = [
         f"{model} without {name}: off by {one['difference']:.2g}"
         for model, taken in found.items()
@@ -487,7 +402,6 @@ async def measure(options: argparse.Namespace) -> bool:
 def main() -> None:
     arguments = parser("gpu_variants", __doc__)
     arguments.add_argument("words", **WORDS)
-    arguments.add_argument("--out", type=Path, help="folder for gpu_variants.md and gpu_variants.json")
     arguments.add_argument("--seconds", type=float, default=270, help="begin no model later (default: %(default)s)")
     arguments.add_argument("--share", type=float, default=0.25, help="seconds for each variant (default: %(default)s)")
     arguments.add_argument("--quick", action="store_true", help="small models, each run once: to try the program")

@@ -1,4 +1,4 @@
-"""Random graphs that are aimed at something: long chains, products of odd sizes, quantized ones, attention, windows."""
+"""Random graphs that are aimed at something: long chains, products of odd sizes, quantized ones, windows."""
 
 import itertools
 import math
@@ -6,7 +6,6 @@ import math
 import attrs
 import numpy as np
 
-from spec_tests.labs.oracles.drawn_attention import attention
 from spec_tests.labs.oracles.drawn_matrices import GRID, matrix, turned
 from spec_tests.labs.oracles.hostile import HostileSource
 from spec_tests.labs.oracles.seeded import SeededDrawer, UnwantedError
@@ -293,7 +292,5 @@ def special(drawer):
         drawer.grow(drawer.choose(*categories))
 
 
-AIMS = {
-    function.__name__: function for function in (chains, everything, products, quantized, attention, windows, special)
-}
+AIMS = {function.__name__: function for function in (chains, everything, products, quantized, windows, special)}
 """By name."""

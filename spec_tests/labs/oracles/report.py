@@ -1,10 +1,10 @@
 """The report of disagreements between places, as Markdown."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from importlib.metadata import version
 
 
-def report(places, seed, graphs, cases):
+def report(places, seed, graphs):
     """The report.
 
     Args:
@@ -17,23 +17,19 @@ def report(places, seed, graphs, cases):
     lines = [
         "# Where places disagree",
         "",
-        f"{graphs.count} random graphs (seed {seed}) and {cases.count} operator cases; {versions}.",
+        f"{graphs.count} random graphs (seed {seed}); {versions}.",
         "",
         "| | " + " | ".join(places) + " |",
         "|---|" + "---|" * len(places),
     ]
     odd = Counter(name for one in graphs.found for name in one.odd)
     refused = Counter(name for name, _ in graphs.refused)
-    wrong = Counter(one.place for one in cases.found)
-    unknown = Counter(one.place for one in cases.found if one.reason is None)
     for title, counts in (
         ("values of graphs that differ from the most", odd),
         ("graphs refused", refused),
-        ("cases other than their oracle", wrong),
-        ("of them not listed", unknown),
     ):
         lines.append(f"| {title} | " + " | ".join(str(counts[name]) for name in places) + " |")
-    return "\n".join([*lines, *_of_graphs(graphs), *_of_cases(cases)]) + "\n"
+    return "\n".join([*lines, *_of_graphs(graphs)]) + "\n"
 
 
 def _of_graphs(graphs):
@@ -46,22 +42,3 @@ def _of_graphs(graphs):
     if graphs.refused:
         yield from ("", "## Refused", "")
         yield from (f"- {name}: {text}" for name, text in graphs.refused)
-
-
-def _of_cases(cases):
-    by_reason = defaultdict(list)
-    for one in cases.found:
-        by_reason[one.place, one.operator, one.reason].append(one)
-    if by_reason:
-        yield from (
-            "",
-            "## Operator cases",
-            "",
-            "| place | operator | cases | one of them | reason |",
-            "|---|---|---|---|---|",
-        )
-    for (place, operator, reason), found in sorted(
-        by_reason.items(), key=lambda item: (item[0][2] is not None, item[0][:2])
-    ):
-        text = f"{found[0].name}: {found[0].text}".replace("|", "\\|")
-        yield f"| {place} | {operator} | {len(found)} | {text} | {reason or '**not listed**'} |"

