@@ -36,10 +36,14 @@ def peer_tokens(real_file):
     return tokens
 
 
+@pytest.fixture(autouse=True)
+def _only_at_full_depth(pytestconfig):
+    if not depth.is_full(pytestconfig):
+        pytest.skip("a trained model of speech, which full depth has; quick depth has what the example prints")
+
+
 @pytest.fixture
-async def env(pytestconfig, ml, backend, options):
-    if backend != "numpy" and not depth.is_full(pytestconfig):
-        pytest.skip("another device than numpy, which full depth has; software Vulkan compiles for a minute")
+async def env(ml, options):
     async with Environment(ml, **options) as environment:
         yield environment
 
@@ -58,7 +62,6 @@ async def test_the_tokens_are_those_of_onnxruntimes_sessions(env, speech, peer_t
     assert re.sub(r"[^a-z ]", "", capsys.readouterr().out.lower()).strip() == WORDS
 
 
-@pytest.mark.sampled(6)
 async def test_a_folder_with_its_configuration(ml, speech, peer_tokens, tmp_path):
     for name in ("speech_encoder", "speech_decoder", "speech_tokens"):
         path = real_models.get(name)
