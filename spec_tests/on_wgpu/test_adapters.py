@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections import defaultdict
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -171,20 +169,3 @@ async def test_an_adapter_is_asked_for_by_an_index_or_a_text(ml, value):
 async def test_a_gpu_device_has_its_adapter(ml, shared_gpu):
     with pytest.raises(TypeError, match=r"create_context\(\): adapter is 0, and gpu_device is given"):
         await ml.create_context(adapter=0, gpu_device=shared_gpu)
-
-
-@pytest.mark.parametrize(
-    ("name", "adapter_type", "expected"),
-    [
-        ("NVIDIA H100 80GB HBM3", "DiscreteGPU", ("hopper", 64)),
-        ("NVIDIA H200", "DiscreteGPU", ("hopper", 64)),
-        ("NVIDIA RTX H1000", "DiscreteGPU", ("", 64)),
-        ("Intel Iris Xe", "IntegratedGPU", ("", 16)),
-    ],
-)
-def test_tiles_are_chosen_by_measurements_only_on_the_gpus_that_were_measured(name, adapter_type, expected):
-    info = {"device": name, "adapter_type": adapter_type, "vendor_id": 0}
-    limits = defaultdict(lambda: 1024)
-    device = SimpleNamespace(limits=limits, features=frozenset(), adapter=SimpleNamespace(info=info))
-    features = adapters.features_of(device)
-    assert (features.gpu, features.processors) == expected

@@ -359,27 +359,6 @@ async def test_scores_may_grow_along_a_row(check, growth):
     assert await check(masked, given) == 1
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("keys", "parts"), [(32, 1), (75, 1), (128, 1), (128, 3)])
-async def test_tiles_that_are_read_ahead_are_those_read_in_time(check, monkeypatch, keys, parts):
-    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, 4, 4, 2, 64, parts, is_ahead=True))
-    assert await check(masked, arrays(rows=33, keys=keys, m=(33, keys))) == (1 if parts == 1 else 2)
-
-
-PLANS = {(12, 128): (16, 4, 8, 128), (96, 128): (8, 4, 1, 64), (96, 512): (4, 4, 1, 128), (8, 4096): (4, 4, 1, 128)}
-"""Heads and length; what is fastest on a large GPU: lanes, rows of each, slices and threads."""
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("sizes", "fastest"), PLANS.items(), ids=str)
-def test_the_measured_shapes_are_shared_out_as_is_fastest(sizes, fastest):
-    adapter = Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)
-    heads, length = sizes
-    plan = emit.find_plan(tile.AttentionShape(heads, length, length, 64, 64), adapter)
-    assert (plan.lanes, plan.each, plan.slices, plan.threads) == fastest
-    assert plan.is_ahead == (fastest[0] == 4)
-
-
 class Memory:
     """Memory that has a size only."""
 

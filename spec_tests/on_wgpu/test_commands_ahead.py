@@ -101,31 +101,6 @@ async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
     assert len(ahead) == count
 
 
-async def test_each_time_in_vain_twice_as_many_runs_have_to_come_before(gpu, ahead):
-    model = await Model(gpu).build()
-    pairs = [await model.buffers() for _ in range(2)]
-    for turn in range(8):
-        for number in range(5):
-            await model.check(*pairs[turn % 2], number)
-    assert model.graph._handle.compiled.ahead._runs_before == 8
-    assert model.encoded == []
-
-
-async def test_a_busy_gpu_gets_launches_as_ever(gpu, ahead):
-    model, x, y = await used(gpu)
-    gpu.write_buffer(x, np.ones((WIDTH, WIDTH), np.float32))
-    for _ in range(3):
-        gpu.dispatch(model.graph, {"x": x}, {"y": y})
-    await gpu.read_buffer(y)
-    assert len(ahead) == 1
-
-
-async def test_without_time_nothing_is_encoded_ahead(gpu, ahead, monkeypatch):
-    monkeypatch.setattr(waiting, "BLOCK_SECONDS", 1e9)
-    model, *_ = await used(gpu)
-    assert model.encoded == []
-
-
 async def test_a_released_graph_lets_go_of_it(gpu, ahead):
     model, *_ = await used(gpu)
     compiled = model.graph._handle.compiled

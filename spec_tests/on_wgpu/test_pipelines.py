@@ -13,9 +13,8 @@ from spec_tests.support.four_floats import check_add_one
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.core.operators.registry import OPERATORS
-from webnn_py.devices.wgpu.codegen.gemm import tiled
 from webnn_py.devices.wgpu.records.kernel import Kernel
-from webnn_py.devices.wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.devices.wgpu.records.recently_used import Room
 from webnn_py.devices.wgpu.records.table import find
 from webnn_py.devices.wgpu.runtime import native, pipelines
 from webnn_py.devices.wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
@@ -41,20 +40,6 @@ async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_an
     with pytest.raises(OperationError, match="'tanh float32' does not compile"):
         await builder.build({"y": builder.tanh(x)})
     await build_add_one(gpu, [4])
-
-
-@pytest.mark.sampled(1)
-async def test_of_kernels_that_wait_the_longest_is_compiled_first(gpu, monkeypatch):
-    pipelines, begun, made = Pipelines(gpu._device.backend.device, Room(9, 2**20)), [], []
-    monkeypatch.setattr(pipelines, "_executor", SimpleNamespace(submit=begun.append))
-    monkeypatch.setattr(pipelines, "_make", lambda kernel, _layout: made.append(kernel.label))
-    texts = {"some": "a", "longest": "abcdef", "less": "", "with calls": "finish();"}
-    kernels = [Kernel(label, f"fn finish() {{}} @compute {text}", (), (), (1, 1, 1)) for label, text in texts.items()]
-    futures = pipelines.begin(kernels)
-    for make in begun:
-        make()
-    assert made == ["with calls", "longest", "some", "less"]
-    assert all(future.done() for future in futures)
 
 
 async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one_ends(ml, shared_gpu, monkeypatch):
@@ -135,33 +120,6 @@ def test_the_pipeline_used_least_recently_goes_first(compiled):
     assert cache.statistics()["compiled_pipelines"] == 5
 
 
-def test_a_graph_of_more_kernels_than_are_kept_gets_all_its_pipelines(compiled):
-    cache = Pipelines(compiled.device, Room(count=3, byte_length=2**30))
-    graph = compile_all(cache, [kernel(number) for number in range(100)])
-    assert len(set(graph)) == 100
-    assert compile_all(cache, [kernel(number) for number in range(100)]) == graph
-    assert cache.statistics()["compiled_pipelines"] == 100, "compiled again, though a living graph had it"
-    del graph
-    gc.collect()
-    compile_all(cache, [kernel(0)])
-    assert cache.statistics()["compiled_pipelines"] == 101
-
-
-def test_of_those_who_share_a_device_the_one_who_asks_for_most_has_it(compiled, monkeypatch):
-    monkeypatch.setattr(Pipelines, "_of_devices", {})
-    device = compiled.device
-    small, large = Room(count=2, byte_length=2**30), Room(count=5, byte_length=2**20)
-    cache = Pipelines.of(device, small)
-    assert Pipelines.of(device, large) is cache
-    compile_all(cache, [kernel(number) for number in range(10)])
-    assert cache.statistics()["kept_pipelines"] == 5
-    cache.close(large)
-    assert cache.statistics()["kept_pipelines"] == 2
-    cache.close(small)
-    assert cache.statistics()["kept_pipelines"] == 0
-    assert not Pipelines._of_devices
-
-
 @pytest.mark.parametrize("options", [{"max_cached_pipelines": 0}, {"max_cached_pipeline_bytes": 0}], ids=str)
 async def test_a_graph_runs_when_no_pipelines_are_kept(ml, monkeypatch, options):
     monkeypatch.setattr(Pipelines, "_of_devices", {})
@@ -187,14 +145,3 @@ async def test_a_graph_runs_when_no_pipelines_are_kept(ml, monkeypatch, options)
 async def test_how_many_pipelines_are_kept_must_be_a_count(ml, name, value):
     with pytest.raises(TypeError, match=rf"create_context\(\): {name} is .*; it must be (an integer|from 0 to)"):
         await ml.create_context(**{name: value})
-
-
-async def test_the_texts_of_tiled_products_used_least_recently_go_first(gpu, monkeypatch):
-    texts = RecentlyUsed(Room(count=2, byte_length=2**20))
-    monkeypatch.setattr(tiled, "_MAINS", texts)
-    for size in (256, 320, 256, 384, 256):
-        builder = MLGraphBuilder(gpu)
-        a = builder.input("a", data_type="float32", shape=[size, size])
-        (await builder.build({"y": builder.matmul(a, a)})).destroy()
-    assert (len(texts), texts.dropped) == (2, 1)
-    assert 0 < texts.byte_length <= 2**20

@@ -11,7 +11,7 @@ from spec_tests.support.watched_device import assert_lost
 from webnn_py.devices.wgpu import backend as wgpu_backend
 from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime import transfers, uploads
-from webnn_py.devices.wgpu.runtime.native import FIRST_SUBMITTED, LEAST_LAUNCHES, BufferClear, NativeQueue, is_lost
+from webnn_py.devices.wgpu.runtime.native import is_lost
 from webnn_py.devices.wgpu.runtime.uploads import StagedBytes
 
 SLICE = 1024
@@ -98,39 +98,6 @@ async def test_mapped_memory_is_used_again_and_bounded(gpu):
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1024, 3))
     gpu.write_buffer(x, numbers(1024))
     assert len(ring._all) <= 6
-
-
-@pytest.mark.parametrize(
-    ("byte_length", "slices"), [(512, [512]), (516, [1024]), (1024, [1024]), (1028, [1024, 512]), (2800, [1024] * 3)]
-)
-async def test_a_write_takes_slices_of_its_size(gpu, byte_length, slices):
-    x, ring = await made(gpu, byte_length // 4), gpu._device.backend._uploads
-    for turn in range(2):
-        gpu.write_buffer(x, numbers(byte_length // 4, turn))
-        np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(byte_length // 4, turn))
-    assert sorted(buffer.size for buffer in ring._all) == sorted(slices)
-
-
-async def test_slices_of_another_size_make_room(gpu):
-    ring = gpu._device.backend._uploads
-    small = [ring.stage(numbers(128)) for _ in range(8)]
-    assert ring.stage(numbers(1280)) is None, "4 KiB are taken, of 8; 5 are wanted"
-    small.clear()
-    assert ring.stage(numbers(1280)).nbytes == 5120
-    assert ring.byte_length == 8 * SLICE
-
-
-async def test_an_idle_gpu_begins_with_what_is_written_and_the_first_kernels(gpu, monkeypatch):
-    x, other, ring = await made(gpu, 256), await made(gpu, 4), gpu._device.backend._uploads
-    gpu.write_buffer(x, numbers(256))
-    await gpu.read_buffer(x)
-    queue = gpu._device.backend._queue
-    launches = noted(monkeypatch, NativeQueue, "_submit", lambda _self, _what, given, *_: len(given))
-    gpu._device.backend.write(x._storage, ring.stage(numbers(256, 5)))
-    assert launches == []
-    queue.launch([BufferClear(other._storage.data, 16)] * LEAST_LAUNCHES)
-    assert launches == [FIRST_SUBMITTED]
-    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(256, 5))
 
 
 async def test_what_is_never_written_leaves_its_memory(gpu):
