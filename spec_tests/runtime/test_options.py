@@ -78,12 +78,6 @@ async def test_an_environment_refuses_a_wrong_option_at_once(ml, arguments, opti
         np.testing.assert_array_equal((await session.run({"x": np.ones((2, 3), np.float32)}))["y"], 2)
 
 
-@wrong_options
-def test_a_blocking_environment_refuses_a_wrong_option_at_once(arguments, options, words):
-    with pytest.raises(TypeError, match=rf"Environment\(\): .*{words}"):
-        blocking.Environment(*arguments, **options)
-
-
 async def test_an_environment_names_its_contexts_by_its_label(ml):
     async with Environment(ml, "numpy", label="speech") as env:
         assert env.label == "speech"

@@ -22,17 +22,6 @@ async def test_a_buffer_keeps_the_label_that_it_was_given(context, label):
     assert buffers[0].label == label
 
 
-async def test_a_label_of_a_buffer_is_converted_as_labels_of_operators_are(context):
-    assert (await context.create_buffer(**F32)).label == ""
-    assert (await labelled(context, "a\ud800")).label == "a\ufffd"
-    for call in (
-        lambda: context.create_buffer(**F32, label=3),
-        lambda: context.create_constant_buffer(ONES, **F32, label=None),
-    ):
-        with pytest.raises(TypeError, match=r"label is .*; it must be a string"):
-            await call()
-
-
 async def test_a_graph_keeps_its_label(context):
     builder = MLGraphBuilder(context)
     x = builder.input("x", **F32)
@@ -156,15 +145,6 @@ async def test_a_context_keeps_its_label_and_shows_it(ml, options):
     assert context.label == "speech"
 
 
-async def test_a_context_label_is_converted_as_other_labels_are(ml, options):
-    assert (await ml.create_context(**options, label="a\ud800")).label == "a\ufffd"
-    for wrong in (3, None, b"speech"):
-        with pytest.raises(TypeError, match=r"create_context\(\): label is .*; it must be a string"):
-            await ml.create_context(**options, label=wrong)
-    with pytest.raises(TypeError, match=r"lable is no option .*; did you mean 'label'\?"):
-        await ml.create_context(backend="numpy", lable="speech")
-
-
 async def test_errors_name_a_lost_context_by_its_label(ml, options):
     context = await ml.create_context(**options, label="speech")
     buffer, builder = await labelled(context), MLGraphBuilder(context)
@@ -179,19 +159,6 @@ async def test_errors_name_a_lost_context_by_its_label(ml, options):
     ):
         with pytest.raises(error, match=lost):
             await call()
-
-
-async def test_errors_name_the_other_context_by_its_label(ml, options, context):
-    other = await ml.create_context(**options, label="speech")
-    buffer, graph = await labelled(other), await build_add_one(other, [2])
-    constant = await other.create_constant_buffer(ONES, **F32)
-    for call in (
-        lambda: context.write_buffer(buffer, ONES),
-        lambda: context.dispatch(graph, {}, {}),
-        lambda: MLGraphBuilder(context).constant(constant),
-    ):
-        with pytest.raises(TypeError, match=r"belongs to another context \[speech\]$"):
-            call()
 
 
 async def test_a_trace_names_contexts_by_their_labels(ml, options):
@@ -219,14 +186,3 @@ async def test_a_trace_names_contexts_by_their_labels(ml, options):
     )
     assert process["name"] == f"context {number} [speech]: {context.backend.name}"
     assert process["label"] == "speech"
-
-
-async def test_a_context_without_a_label_has_none_in_a_trace(ml, options):
-    with tracing.trace(ml) as trace:
-        context = await ml.create_context(**options)
-        await labelled(context)
-    number = trace.events[0].context.number
-    named = next(event for event in trace.document()["traceEvents"] if event["pid"] == number)
-    assert named["args"]["name"] == f"context {number}: {context.backend.name}"
-    assert "label" not in named["args"]
-    assert not any(" on context " in str(event) for event in trace.events)
