@@ -3,11 +3,6 @@
 from functools import partial
 from itertools import product
 
-import numpy as np
-import trio
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from spec_tests.operators.minimal import draw_operands, minimal
 from spec_tests.support.cells import cells
 from spec_tests.support.depth import amount, has_turn
@@ -22,7 +17,6 @@ from webnn_py import (
     MLPromise,
     NotSupportedError,
     UnknownError,
-    open_ml,
 )
 from webnn_py.core.operators.registry import OPERATORS
 
@@ -181,57 +175,3 @@ async def test_a_hostile_argument_of_an_operator_does_no_harm(numpy_context, pyt
     outputs = drawn if isinstance(drawn, list) else [drawn]
     graph = await builder.build({str(index): output for index, output in enumerate(outputs)})
     assert len(graph.output_descriptors) == len(outputs)
-
-
-RIGHT = {"x": "x", "float32": "float32", "1": 1, "2": 2, "[2]": [2], "(2,)": (2,), "ones": ONES, "1.0": 1.0}
-"""Values that are right somewhere, by name."""
-
-# Of the values only names are drawn: hypothesis looks at what it draws, and not all of these bear that.
-plans = st.recursive(
-    st.sampled_from([*VALUES, *RIGHT]),
-    lambda inner: st.one_of(
-        st.tuples(st.sampled_from([list, tuple, iter]), st.lists(inner, max_size=4)),
-        st.tuples(st.just(dict), st.dictionaries(st.sampled_from(["x", "y", 1, "\x00"]), inner, max_size=3)),
-    ),
-    max_leaves=6,
-)
-
-
-def made(plan):
-    """Return the value of a plan: a value that has a name, or a container of plans."""
-    if isinstance(plan, str):
-        return RIGHT[plan] if plan in RIGHT else VALUES[plan]()
-    container, items = plan
-    return {name: made(item) for name, item in items.items()} if container is dict else container([*map(made, items)])
-
-
-@st.composite
-def calls(draw):
-    """A method, and the arguments that replace right ones."""
-    method = draw(st.sampled_from(sorted(CALLS)))
-    names = draw(st.lists(st.sampled_from(arguments_of(method)), min_size=1, max_size=3, unique=True))
-    return method, {name: draw(plans) for name in names}
-
-
-def test_no_series_of_hostile_calls_does_harm(options, pytestconfig):
-    @settings(derandomize=True, max_examples=amount(pytestconfig, quick=60, full=200, thorough=2000))
-    @given(drawn=st.lists(calls(), min_size=1, max_size=20))
-    def does_no_harm(drawn):
-        trio.run(play, drawn)
-
-    async def play(drawn):
-        async with open_ml() as ml:
-            scene = await set_scene(ml, options)
-            scene.context.device_timeline.pause()
-            for method, changes in drawn:
-                bound, arguments = right(scene, method)
-                changed = {name: made(plan) for name, plan in changes.items()}
-                await assert_harmless(scene, method, partial(bound, **{**arguments, **changed}))
-                scene = await again(scene)
-            scene.context.device_timeline.resume()
-            context = scene.context
-            context.write_buffer(scene.x, 5 * ONES)
-            scene.dispatch()
-            np.testing.assert_array_equal(await context.read_buffer(scene.y), [6, 6])
-
-    does_no_harm()

@@ -3,13 +3,11 @@
 import itertools
 import numbers
 from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
 from unittest.mock import MagicMock
 
 import numpy as np
 
-from webnn_py import MLBuffer, MLContext, MLOperand
+from webnn_py import MLBuffer, MLOperand
 
 MUCH = 1_000_000
 
@@ -95,81 +93,45 @@ class _Integer(int):
 
 VALUES = {
     "an integer of 5,000 digits": lambda: 10**5000,
-    "its negative": lambda: -(10**5000),
-    "a fraction of such": lambda: Fraction(10**5000, 3),
-    "a decimal": lambda: Decimal("1e99999"),
     "no number": lambda: float("nan"),
-    "infinity": lambda: float("inf"),
-    "a complex number": lambda: 1j,
     "a real number that cannot be converted": _Real,
     "an integer of another mind": lambda: _Integer(3),
     "an index that raises": lambda: _object("Index", __index__=_raise),
-    "an index that is none": lambda: _object("Index", __index__=lambda _: "3"),
     "a float that raises": lambda: _object("Float", float, __float__=_raise, __repr__=_raise, __eq__=_raise),
     "a list nested 2,000 deep": nested,
     "a list in itself": containing_itself,
-    "a list of lists": lambda: [[1, 2], [3, 4]],
     "a repr that raises": lambda: _object("Repr", __repr__=_raise),
-    "a list of reprs that raise": lambda: [_object("Repr", __repr__=_raise)] * 3,
-    "a repr that is no string": lambda: _object("Repr", __repr__=lambda _: 5),
     "a repr of many lines and colours": lambda: _object("Repr", __repr__=lambda _: "\n\x1b[31m\u202e" * 1000),
     "a repr of a megabyte": lambda: _object("Repr", __repr__=lambda _: "x" * MUCH),
-    "a repr of another mind": lambda: _object("Repr", __repr__=lambda _: _Text("text")),
     "a repr without end": lambda: _object("Repr", __repr__=_endless_repr),
-    "an iterator that raises": lambda: _object("Iterable", __iter__=_raise),
     "an iterator that stops in between": _stops_in_between,
     "numbers without end": itertools.count,
-    "ones without end": lambda: itertools.repeat(1),
     "a hundred thousand ones": lambda: [1] * 100_000,
-    "a hundred thousand strings": lambda: ["x"] * 100_000,
-    "a length that lies": lambda: _object("Long", list, __len__=lambda _: -1, __iter__=_raise),
     "what equals nothing": lambda: _object("Equal", __eq__=_raise, __hash__=_raise, __bool__=_raise),
     "a class that cannot be asked": lambda: _object("Asked", __class__=property(_raise)),
     "what says that it is a string": lambda: _object("Liar", __class__=property(lambda _: str)),
-    "what says that it is an array": lambda: _object("Liar", __class__=property(lambda _: np.ndarray)),
-    "what says that it is a mapping": lambda: _object("Liar", __class__=property(lambda _: dict)),
     "what says that it is a buffer": lambda: MagicMock(spec=MLBuffer),
-    "what says that it is a context": lambda: MagicMock(spec=MLContext),
     "what says that it is an operand": lambda: MagicMock(spec=MLOperand),
     "what has every method": MagicMock,
-    "attributes that raise": lambda: _object("Attributes", __getattr__=_raise),
     "any attribute that raises": lambda: _object("Attributes", __getattribute__=_raise),
     "a string of another mind": lambda: _Text("float32"),
     "a string of a megabyte": lambda: "x" * MUCH,
     "half of a character": lambda: "\ud800",
-    "a string of colours": lambda: "\x1b[31m\u202e\n",
-    "a megabyte": lambda: bytes(MUCH),
-    "an empty string": lambda: "",
     "names without end": _Names,
     "items that raise": lambda: _object("Items", dict, items=_raise, __iter__=_raise, __len__=_raise),
-    "items that are no pairs": lambda: _object("Items", dict, items=lambda _: [1, 2]),
-    "a mapping of numbers": lambda: {1: 2},
     "a mapping of huge names": lambda: {"x" * MUCH: 1},
-    "a class": lambda: int,
     "a class that cannot be asked for its name": lambda: _OfMeta,
-    "an object of such a class": _OfMeta,
     "an array": lambda: np.ones(3),
-    "an array of no axes": lambda: np.array(2.5),
-    "an integer array of no axes": lambda: np.array(2),
-    "a two-dimensional array": lambda: np.ones((2, 2), np.int32),
     "an array of objects": lambda: np.array([_object("Repr", __repr__=_raise)], object),
-    "an array of strings": lambda: np.array(["numpy", "wgpu"]),
     "an array of records": lambda: np.zeros(2, [("a", "f4")]),
     "an array of no memory": lambda: np.broadcast_to(np.float32(1), (2**31, 2**20)),
-    "a boolean of numpy": lambda: np.True_,
-    "a two-dimensional memoryview": lambda: memoryview(np.ones((2, 2), np.float32)),
-    "a memoryview of no axes": lambda: memoryview(np.array(1, np.float32)),
     "a released memoryview": _released,
     "an __array__ that raises": lambda: _object("Array", __array__=_raise),
-    "an __array__ of none": lambda: _object("Array", __array__=lambda *_args, **_kwargs: 5),
     "an __array_interface__ of none": lambda: _object("Array", __array_interface__=5),
-    "an __array_interface__ that is empty": lambda: _object("Array", __array_interface__={}),
     "a __dlpack__ that raises": lambda: _object("Array", __dlpack__=_raise, __dlpack_device__=lambda _: (1, 0)),
     "a __dlpack__ of none": lambda: _object(
         "Array", __dlpack__=lambda *_a, **_k: 5, __dlpack_device__=lambda _: (1, 0)
     ),
-    "a __dlpack_device__ that raises": lambda: _object("Array", __dlpack__=_raise, __dlpack_device__=_raise),
-    "a __dlpack_device__ of none": lambda: _object("Array", __dlpack__=_raise, __dlpack_device__=lambda _: None),
     "a __buffer__ that raises": lambda: _object("Buffer", __buffer__=_raise),
     "None": lambda: None,
     "True": lambda: True,
