@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Constant, Graph, Input, Node, Value
 from webnn_py.core.operators import arithmetic, movement
-from webnn_py.devices import plan
-from webnn_py.devices.plan import ALIGNMENT, Interval, are_few_together, lay_out, lifetimes, split_constant
+from webnn_py.devices.plan import ALIGNMENT, Interval, lay_out, lifetimes, split_constant
 
 SHAPE = MLOperandDescriptor("float32", (10,))
 
@@ -94,66 +93,6 @@ def places(laid, alignment=ALIGNMENT):
                 offset = max(offset, offsets[other] + -(-taken.byte_length // alignment) * alignment)
         offsets[value] = offset
     return offsets
-
-
-spread = st.lists(
-    st.builds(
-        lambda first, length, size: Interval(first, first + length, size),
-        st.integers(0, 100),
-        st.integers(0, 3) | st.integers(0, 100),
-        st.integers(0, 300) | st.integers(0, 3).map(lambda count: count * ALIGNMENT),
-    ),
-    max_size=60,
-).map(lambda given: dict(enumerate(given)))
-
-
-@pytest.mark.parametrize("few", [True, False], ids=["found by their time", "compared with all"])
-@given(laid=spread)
-def test_the_largest_comes_first_and_each_into_the_lowest_gap(few, laid):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(plan, "are_few_together", lambda _: few)
-        arena = lay_out(laid)
-    assert arena.offsets == places(laid)
-
-
-def test_where_many_are_needed_together_each_is_compared_with_all():
-    assert are_few_together([Interval(step, step + 2, 1) for step in range(300)])
-    assert not are_few_together([Interval(0, step, 1) for step in range(300)])
-
-
-class Counted:
-    """An interval that counts how often somebody asks when it begins."""
-
-    asked = 0
-
-    def __init__(self, step):
-        self._first, self.last, self.byte_length = step, step + step % 3, 100 + step % 7
-
-    @property
-    def first(self):
-        Counted.asked += 1
-        return self._first
-
-
-def test_each_is_compared_with_few_others_however_many_there_are(monkeypatch):
-    monkeypatch.setattr(Counted, "asked", 0)
-    count = 3000
-    lay_out({step: Counted(step) for step in range(count)})
-    assert count < Counted.asked < 20 * count
-
-
-def test_a_gap_between_two_that_live_on_is_used_again():
-    left, gone, right, late = (Value(SHAPE) for _ in range(4))
-    arena = lay_out(
-        {left: Interval(0, 9, 300), gone: Interval(0, 1, 250), right: Interval(0, 9, 200), late: Interval(5, 9, 150)}
-    )
-    assert arena.offsets[left] < arena.offsets[gone] < arena.offsets[right]
-    assert arena.offsets[late] == arena.offsets[gone]
-    assert arena.byte_length == aligned(300) + aligned(250) + aligned(200)
-
-
-def test_without_intermediates_the_arena_takes_nothing():
-    assert lay_out({}).byte_length == 0
 
 
 @pytest.mark.parametrize(

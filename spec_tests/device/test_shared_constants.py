@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from spec_tests.support.computing import run_graph
-from spec_tests.support.stand_ins import failing
 from webnn_py import MLGraphBuilder, OperationError
-from webnn_py.core.device.backend import Memory
 from webnn_py.devices.numpy import executable as numpy_executable
-from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 
@@ -264,12 +261,6 @@ async def test_a_small_constant_without_a_key_is_identified_by_its_bytes_and_a_l
     assert not np.array_equal(one, other)
 
 
-async def test_without_keys_nothing_is_shared_or_hashed(context, monkeypatch):
-    monkeypatch.setattr("webnn_py.devices.shared_constants.blake2b", failing(AssertionError()))
-    graph = await build(context, folded, 3, is_keyed=False)
-    assert graph._handle.compiled.shared == ()
-
-
 async def test_a_build_that_fails_leaves_no_shared_constant(device, context, monkeypatch):
     monkeypatch.setattr(
         "webnn_py.devices.wgpu.runtime.executable.KernelLaunch"
@@ -310,27 +301,3 @@ async def test_a_graph_built_while_the_last_holder_is_released_has_weights_of_it
     second = await building
     np.testing.assert_array_equal(await computed(context, second), expected)
     assert live_bytes(context) == WEIGHTS + own_bytes([second])
-
-
-def test_memory_that_is_being_freed_is_not_found():
-    """The next build may begin while a GPU frees memory."""
-    constants, memory = SharedConstants(), Memory(object(), 8)
-    constants.enter({b"identity": memory})
-    assert constants.find(b"identity") is memory
-    assert constants.find(b"another") is constants.find(None) is None
-    memory.data = None
-    assert constants.find(b"identity") is None
-
-
-async def test_a_shared_array_is_read_only_and_lies_as_devices_take_it(numpy_context):
-    builder = MLGraphBuilder(numpy_context)
-    strided, swapped = np.zeros((4, 4), np.float32).T[:2], np.zeros(3, ">f4")
-    for array in (np.zeros(3, np.float32), strided, swapped):
-        if array.size != 3 or not array.dtype.isnative:
-            array.flags.writeable = False
-        with pytest.raises(ValueError, match="must be read-only, C-contiguous and in native byte order"):
-            builder.constant_shared(array, b"key")
-    array = np.zeros(3, np.float16)
-    array.flags.writeable = False
-    operand = builder.constant_shared(array, b"key")
-    assert (operand.data_type, operand.shape) == ("float16", (3,))

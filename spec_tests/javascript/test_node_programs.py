@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 
 import pytest
 import trio
@@ -195,13 +194,6 @@ def test_without_a_named_device_it_is_the_one_that_python_takes(tmp_path, given,
     assert device_of(trace) == "numpy"
 
 
-def test_help_names_the_default_device(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["node", "--help"])
-    words = " ".join(capsys.readouterr().out.split())
-    assert "default: the one that create_context() takes in Python" in words
-
-
 def test_statuses_of_commands(tmp_path, capfd, monkeypatch):
     def status_of(*command):
         return cli.main(["node", "--backend", "numpy", *command])
@@ -225,15 +217,6 @@ def test_statuses_of_commands(tmp_path, capfd, monkeypatch):
     out = capfd.readouterr().out
     assert out.startswith('--no-warnings --require="')
     assert out.endswith("a -- b\n")
-
-
-def test_a_folder_whose_path_is_too_long_for_sockets(tmp_path, capfd, monkeypatch):
-    folder = tmp_path / ("long" * 25)
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    assert cli.main(["node", "--backend", "numpy", "--", "sh", "-c", ":"]) == 2
-    assert "name a folder for temporary files with a shorter path in TMPDIR" in capfd.readouterr().err
-    assert not list(folder.iterdir())
 
 
 def test_what_is_wrong_with_a_program_fails_it(end_of):

@@ -140,18 +140,6 @@ async def test_bytes_are_kept_until_the_gpu_has_read_them(context, count):
     assert [set((await read).tolist()) for read in reads] == [{float(number)} for number in range(8)]
 
 
-async def test_memory_is_used_again_for_writes_that_nothing_waits_for(context, cuda, monkeypatch):
-    monkeypatch.setattr(cuda_memory, "MOST_UNREAD_BYTES", 8 * LARGE)  # two arrays
-    x = await zeroed(context, [LARGE])
-    before = context.statistics().of_backend["pinned_bytes"]
-    for number in range(9):
-        context.write_buffer(x, np.full(LARGE, number, np.float32))
-        await trio.testing.wait_all_tasks_blocked()
-        cuda.run_queued()
-    assert context.statistics().of_backend["pinned_bytes"] == before + 2 * 4 * LARGE
-    assert set((await context.read_buffer(x)).tolist()) == {8.0}
-
-
 async def test_copies_and_clears_stay_on_the_gpu(context, cuda):
     a, b = await zeroed(context, [4]), await zeroed(context, [4])
     context.write_buffer(a, np.arange(4, dtype=np.float32))
@@ -296,25 +284,6 @@ async def test_statistics_have_the_memory_of_the_gpu(context, cuda):
     assert context.statistics().of_backend == {}
 
 
-async def test_the_memory_of_another_gpu_is_asked_for_without_a_change_of_the_thread(context, cuda):
-    cuda.gpus, cuda.device = {0, 3}, 3  # that of other code in this thread
-    assert context.statistics().of_backend
-    assert cuda.asked_of == [0]
-    assert cuda.device == 3
-
-
-async def test_devices_without_a_report_have_no_memory_of_an_adapter(ml):
-    context = await ml.create_context(backend="numpy")
-    assert context.statistics().of_backend == {}
-
-
-async def test_statistics_of_a_broken_gpu_raise_nothing(context, cuda):
-    cuda.error = Error.cudaErrorIllegalAddress
-    assert context.statistics().of_backend == {}
-    assert "CUDA reports" in (await context.lost).message
-    cuda.error = Error.cudaSuccess
-
-
 async def test_an_error_of_the_gpu_loses_the_context_and_not_the_process(context, cuda):
     x = await zeroed(context, [2])
     cuda.error = Error.cudaErrorIllegalAddress
@@ -359,8 +328,3 @@ async def test_constant_buffers_can_be_read_by_the_compiler(context):
 async def test_a_gpu_that_is_not_there_is_refused(ml, cuda):
     with pytest.raises(NotSupportedError, match=r"cannot be used: the text of the error .*start another process"):
         await ml.create_context(backend="onnxruntime", provider_options={"device_id": 3})
-
-
-def test_options_of_providers_are_passed_as_strings():
-    given = device_record.RECORD.converted({"provider_options": {"a": 1, "b": True, "c": "x", "d": 0.5}})
-    assert given["provider_options"] == {"a": "1", "b": "1", "c": "x", "d": "0.5"}

@@ -47,15 +47,6 @@ async def test_options_are_told_to_every_session(ml, sessions):
     assert seen == [(3, "1", True, ["CPUExecutionProvider"]), (1, "0", False, ["CPUExecutionProvider"])]
 
 
-async def test_graphs_of_small_values_start_no_threads(ml, sessions, monkeypatch):
-    monkeypatch.setattr(engine, "usable_cores", lambda: 5)
-    for options in ({}, {"threads": 2}):
-        context = await ml.create_context(backend="onnxruntime", **options)
-        for elements in (engine.LEAST_CUT - 1, engine.LEAST_CUT):
-            await build_add_number(context, 1, [elements])
-    assert [options.intra_op_num_threads for options, _ in sessions] == [1, 5, 2, 2]
-
-
 async def test_transposes_are_not_fused_where_that_may_end_the_process(context, sessions):
     """To make such a session would end the tests, now and then."""
     for data_type, draw in (
@@ -109,17 +100,6 @@ async def test_a_provider_that_is_not_tested_is_told_apart(ml, context):
         assert other.backend.driver == f"onnxruntime {onnxruntime.__version__}, {name}, not tested"
 
 
-async def test_the_text_of_an_engine_is_escaped_and_shortened(context, monkeypatch):
-    def refuse(*_args, **_options):
-        raise RuntimeError("\x1b[31mno\u202e" + 5000 * "x" + "\nat line 2")
-
-    monkeypatch.setattr(onnxruntime, "InferenceSession", refuse)
-    builder = MLGraphBuilder(context)
-    with pytest.raises(OperationError, match=r"cannot be compiled: \\u001b\[31mno\\u202ex+\.\.\.$") as caught:
-        await builder.build({"y": builder.sqrt(builder.input("x", data_type="float32", shape=[2]))})
-    assert len(str(caught.value)) < 1100
-
-
 async def test_a_provider_that_gives_up_is_told_and_not_replaced(ml, monkeypatch):
     monkeypatch.setattr(engine, "names", lambda: ["CPUExecutionProvider", "Abacus"])
     monkeypatch.setattr(
@@ -145,61 +125,6 @@ async def test_what_is_missing_is_told_with_what_installs_it(ml, monkeypatch):
 
 
 # --- running -------------------------------------------------------------------------------------------------------
-
-
-async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context, monkeypatch):
-    threads = noted(monkeypatch, executable.OnnxruntimeGraph, "run")
-    graph = await build_add_number(context, 1, [2])
-    graph._handle.compiled.expected_seconds = executable.NOT_MEASURED
-    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
-    for seconds in (0.001, 1.0, 1.0, 0.001, 1.0):
-        graph._handle.compiled._clock = iter([0.0, seconds]).__next__
-        context.dispatch(graph, {"x": x}, {"y": y})
-        await context.drain()
-    assert [thread == threading.get_ident() for thread in threads] == [False, True, True, False, True]
-    np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
-
-
-def multiplied(builder, size):
-    x = builder.input("x", data_type="float32", shape=[1, size])
-    return {"y": builder.matmul(x, builder.constant(np.ones((size, size), np.float32)))}
-
-
-def repeated(builder, steps):
-    """Draw a network that returns only its last state."""
-    x = builder.input("x", data_type="float32", shape=[steps, 1, 2])
-    weights = [builder.constant(np.ones((1, 64, 2 if name == "w" else 16), np.float32)) for name in "wr"]
-    (y, *_) = builder.lstm(x, *weights, steps=steps, hidden_size=16)
-    return {"y": y}
-
-
-@pytest.mark.parametrize(
-    ("draw", "size", "is_brief"),
-    [(multiplied, 128, True), (multiplied, 512, False), (repeated, 4, True), (repeated, 2000, False)],
-)
-async def test_the_first_dispatch_of_a_graph_that_computes_little_runs_at_once(
-    context, monkeypatch, draw, size, is_brief
-):
-    threads = noted(monkeypatch, executable.OnnxruntimeGraph, "run")
-    graph = await (builder := MLGraphBuilder(context)).build(draw(builder, size))
-    await run_graph(context, graph, {name: np.zeros(item.shape) for name, item in graph.input_descriptors.items()})
-    assert [thread == threading.get_ident() for thread in threads] == [is_brief]
-
-
-async def test_short_dispatches_are_measured_by_the_clock_until_two_were_not_short(context, monkeypatch):
-    monkeypatch.setattr(executable, "perf_counter", iter([0.0, 0.0001, 0.0, 1.0, 0.0, 1.0]).__next__)
-    graph = await build_add_number(context, 1, [2])
-    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
-    compiled = graph._handle.compiled
-    compiled.expected_seconds = 0.0
-    compiled._clock = iter([0.0, 0.5, 0.0, 0.5]).__next__
-    expected = []
-    for _ in range(5):
-        context.dispatch(graph, {"x": x}, {"y": y})
-        await context.drain()
-        expected.append(compiled.expected_seconds)
-    short = executable.SHORT_SECONDS
-    assert expected == [0.0001, 0.0001, short, short, 0.5]
 
 
 async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_next_node(context, monkeypatch):
@@ -242,36 +167,6 @@ async def test_buffers_are_written_between_dispatches_and_in_turn_input_and_outp
     np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 6))
     context.dispatch(graph, {"x": first}, {"y": second})
     np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 1))
-
-
-async def test_large_writes_that_wait_together_have_memory_each(context):
-    elements = backend.LEAST_TAKEN // 4
-    x = await zeroed(context, [elements])
-    for first in (1, 4):
-        for number in range(first, first + 3):
-            context.write_buffer(x, np.full(elements, number, np.float32))
-        reading = context.read_buffer(x)
-        context.write_buffer(x, np.zeros(elements, np.float32))
-        np.testing.assert_array_equal(await reading, np.full(elements, first + 2))
-
-
-@pytest.mark.parametrize("most", [0, 2**20], ids=["none is kept", "destroyed"])
-async def test_memory_for_the_next_write_goes_with_its_buffer_and_is_bounded(context, monkeypatch, most):
-    monkeypatch.setattr(session, "MOST_SPARE", most)
-    elements = backend.LEAST_TAKEN // 4
-    graph = await build_add_number(context, 1, [elements])
-    x, y = await zeroed(context, [elements]), await zeroed(context, [elements])
-    context.dispatch(graph, {"x": x}, {"y": y})
-    await context.drain()
-    first = weakref.ref(x._storage.data.array)
-    context.write_buffer(x, np.ones(elements, np.float32))
-    await context.drain()
-    gc.collect()
-    assert (first() is None) == (most == 0)
-    x.destroy()
-    await context.drain()
-    gc.collect()
-    assert first() is None
 
 
 async def test_a_name_may_be_an_inputs_and_an_outputs(context):

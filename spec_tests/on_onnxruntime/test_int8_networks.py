@@ -55,52 +55,6 @@ def test_rows_are_put_into_an_order_in_which_no_pair_saturates(seed):
     assert rows % 2 == 0 or order[-1] == rows - 1
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_no_order_is_given_in_which_a_pair_saturates(seed):
-    rng = np.random.default_rng(seed)
-    weights = (rng.normal(0, 14 + 4 * seed, (32, 64)).round().clip(-128, 127)).astype(np.int8)
-    order = paired([weights])
-    assert order is None or not pairs_that_saturate(weights[order]).size
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "is_fine"),
-    [
-        (127, 1, True),
-        (127, 2, False),
-        (64, 64, True),
-        (65, 64, False),
-        (-128, 0, True),
-        (-128, -1, False),
-        (-64, -64, True),
-        (-65, -64, False),
-        (127, -128, True),
-    ],
-)
-def test_two_rows_may_be_128_together_on_either_side_of_0(first, second, is_fine):
-    weights = np.int8([[first], [second]])
-    assert (pairs_that_saturate(weights).size == 0) == is_fine
-    assert (paired([weights]) is not None) == is_fine
-
-
-def test_rows_that_can_be_paired_as_they_are_stay_and_few_others_are_moved():
-    weights = np.tile(np.int8([[127, -128], [1, 0]]), (8, 3))
-    np.testing.assert_array_equal(paired([weights]), np.arange(16))
-    weights = quiet(np.random.default_rng(1), 64, 16, loud=2)
-    assert (paired([weights]) != np.arange(64)).sum() == 2
-
-
-def test_loud_weights_and_so_many_rows_that_sums_on_the_way_may_not_fit_get_no_order():
-    assert paired([np.full((1024, 4096), 127, np.int8)]) is None
-    assert paired([np.zeros((2**14, 1), np.int8)]) is not None
-    assert paired([np.zeros((2**14 + 2, 1), np.int8)]) is None
-
-
-def test_a_last_row_without_a_partner_is_as_loud_as_may_be():
-    np.testing.assert_array_equal(paired([np.full((1, 4), -128, np.int8)]), [0])
-    np.testing.assert_array_equal(paired([np.zeros((0, 4), np.int8)]), [])
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 19, 33, 64, 130])
 @pytest.mark.parametrize("columns", [1, 3, 8, 17, 40])
 def test_onnxruntime_adds_such_pairs_exactly(rows, columns):

@@ -10,7 +10,6 @@ import pytest
 from spec_tests.support.scripts import run
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
-from webnn_py.javascript import arguments
 from webnn_py.javascript.node_program import NodeProgram, run_command
 from webnn_py.tracing import Trace
 
@@ -138,39 +137,6 @@ def test_a_trace_has_the_line_of_the_script_that_made_each_call(tmp_path, capfd)
         ("write_buffer()", ("program.mjs:15", "")),
         ("destroy()", ("program.mjs:16", "")),
     ]
-
-
-STACKS = """
-const context = await navigator.ml.createContext();
-const stacks = [() => ({get length() { throw 1; }}), () => { throw new Error('mine'); },
-                () => `    at f (${'x'.repeat(2000)}:1:1)`];
-for (const prepare of stacks) {
-  Error.prepareStackTrace = prepare;
-  (await context.createTensor({dataType: 'float32', shape: [2]})).destroy();
-}
-Error.stackTraceLimit = 0;
-(await context.createTensor({dataType: 'float32', shape: [2]})).destroy();
-"""
-
-
-def test_a_script_that_makes_stacks_of_its_own_is_traced(tmp_path, capfd):
-    (tmp_path / "program.mjs").write_text(STACKS, encoding="utf-8")
-    path = tmp_path / "js.json"
-    assert traced(tmp_path / "program.mjs", path) == 0, capfd.readouterr().err
-    calls = of_phase(events_of(path), "X", "call")
-    assert [event["name"] for event in calls] == ["create_buffer()", "destroy()"] * 4
-    assert all(
-        "source" not in event["args"] or of_folder(event, tmp_path).startswith("program.mjs:") for event in calls
-    )
-
-
-def test_a_trace_whose_folder_was_removed_is_reported_in_one_line(tmp_path, capsys, monkeypatch):
-    (tmp_path / "program.js").write_text("1", encoding="utf-8")
-    monkeypatch.setattr(arguments, "check_trace_file", lambda _path: None)  # the folder is removed after that
-    path = tmp_path / "gone" / "js.json"
-    program = [str(tmp_path / "program.js"), "--backend", "numpy"]
-    assert cli.main(["node", *program, "--trace", str(path)]) == 1
-    assert capsys.readouterr().err == f"webnn-py node: --trace {path}: No such file or directory\n"
 
 
 async def test_wpt_traces_each_test_file(tmp_path):

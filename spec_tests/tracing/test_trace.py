@@ -202,23 +202,6 @@ async def test_operations_in_flight_when_a_trace_ends_are_drawn_to_its_end(ml, c
     assert len(of_phase(events, "s")) == 1, "what has not run has no arrow"
 
 
-async def test_traces_within_each_other_know_operations_by_the_same_numbers(ml, context, program):
-    _graph, x, y = program
-    with tracing.trace(ml) as outer:
-        context.write_buffer(x, ONE)
-        with tracing.trace(ml) as inner:
-            await context.read_buffer(y)
-        context.write_buffer(x, ONE)
-        await context.drain()
-    kinds = [event.kind for event in outer.events if event.what == "finished"]
-    assert kinds == ["write_buffer", "read_buffer", "write_buffer"]
-    ours = [event.operation.number for event in inner.events if event.what == "finished"]
-    theirs = [event.operation.number for event in outer.events if event.what == "finished"]
-    assert ours == theirs[:2]
-    check_document(inner.document())
-    check_document(outer.document())
-
-
 async def test_contexts_have_lanes_of_their_own(ml, context, options, elsewhere):
     with tracing.trace(ml) as trace:
         other = await ml.create_context(**elsewhere)
@@ -269,36 +252,8 @@ async def test_a_trace_keeps_at_most_a_given_number_of_events(ml, context, progr
     check_document(document)
 
 
-@pytest.mark.parametrize("most", [0, -1, 1.5, True, "many"])
-async def test_a_wrong_number_of_events_is_refused(ml, most):
-    with pytest.raises(TypeError, match=r"trace\(\): most_events is .*; it must be an integer from 1"):
-        tracing.trace(ml, most_events=most)
-
-
-@pytest.mark.parametrize("function", [tracing.trace, tracing.check])
-async def test_something_else_than_an_ml_is_refused(context, function):
-    with pytest.raises(
-        TypeError, match=rf"{function.__name__}\(\): ml is .*; it must be the ML of an open_ml\(\) block"
-    ):
-        function(context)
-
-
 async def test_a_trace_is_entered_once(ml):
     with tracing.trace(ml) as trace:
         pass
     with pytest.raises(RuntimeError, match="call trace\\(\\) again"), trace:
         pass
-
-
-async def test_a_file_of_another_kind_is_refused(ml, tmp_path):
-    with tracing.trace(ml) as trace:
-        pass
-    with pytest.raises(ValueError, match=r"save\(\): 'trace.txt' does not end in .json"):
-        trace.save(tmp_path / "trace.txt")
-
-
-async def test_a_trace_that_has_not_begun_is_not_saved(ml, tmp_path):
-    trace = tracing.trace(ml)
-    assert (trace.events, trace.seconds) == ((), 0)
-    with pytest.raises(RuntimeError, match="it has not begun, and there is nothing in it"):
-        trace.save(tmp_path / "trace.json")
