@@ -7,7 +7,9 @@ import pytest
 
 from spec_tests.support.computing import run_graph
 from webnn_py import MLGraphBuilder, OperationError
+from webnn_py.core.device.backend import Memory
 from webnn_py.devices.numpy import executable as numpy_executable
+from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 
@@ -301,3 +303,13 @@ async def test_a_graph_built_while_the_last_holder_is_released_has_weights_of_it
     second = await building
     np.testing.assert_array_equal(await computed(context, second), expected)
     assert live_bytes(context) == WEIGHTS + own_bytes([second])
+
+
+def test_memory_that_is_being_freed_is_not_found():
+    """The next build may begin while a GPU frees memory."""
+    constants, memory = SharedConstants(), Memory(object(), 8)
+    constants.enter({b"identity": memory})
+    assert constants.find(b"identity") is memory
+    assert constants.find(b"another") is constants.find(None) is None
+    memory.data = None
+    assert constants.find(b"identity") is None

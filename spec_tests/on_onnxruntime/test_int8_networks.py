@@ -55,6 +55,34 @@ def test_rows_are_put_into_an_order_in_which_no_pair_saturates(seed):
     assert rows % 2 == 0 or order[-1] == rows - 1
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_no_order_is_given_in_which_a_pair_saturates(seed):
+    rng = np.random.default_rng(seed)
+    weights = (rng.normal(0, 14 + 4 * seed, (32, 64)).round().clip(-128, 127)).astype(np.int8)
+    order = paired([weights])
+    assert order is None or not pairs_that_saturate(weights[order]).size
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_fine"),
+    [
+        (127, 1, True),
+        (127, 2, False),
+        (64, 64, True),
+        (65, 64, False),
+        (-128, 0, True),
+        (-128, -1, False),
+        (-64, -64, True),
+        (-65, -64, False),
+        (127, -128, True),
+    ],
+)
+def test_two_rows_may_be_128_together_on_either_side_of_0(first, second, is_fine):
+    weights = np.int8([[first], [second]])
+    assert (pairs_that_saturate(weights).size == 0) == is_fine
+    assert (paired([weights]) is not None) == is_fine
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 19, 33, 64, 130])
 @pytest.mark.parametrize("columns", [1, 3, 8, 17, 40])
 def test_onnxruntime_adds_such_pairs_exactly(rows, columns):
