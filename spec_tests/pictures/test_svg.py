@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spec_tests.pictures.drawings import HOSTILE, draw_relu, draw_residual_block
-from webnn_py import MLGraphBuilder, pictures
 from webnn_py.pictures.layers import Link, Size, arrange
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -87,13 +86,6 @@ def test_layers_of_random_graphs(seed):
         )
 
 
-def test_wires_that_need_not_cross_do_not():
-    boxes = {key: Size(50, 20) for key in ("a", "b", "c", "d")}
-    arranged = arrange(boxes, [Link("a", 25, "d", 25), Link("b", 25, "c", 25)])
-    places = arranged.places
-    assert (places["a"][0] < places["b"][0]) == (places["d"][0] < places["c"][0])
-
-
 async def test_a_notebook_shows_the_picture_and_the_text(numpy_context):
     built = await draw_residual_block(numpy_context).built_picture()
     html = built._repr_html_()
@@ -101,18 +93,3 @@ async def test_a_notebook_shows_the_picture_and_the_text(numpy_context):
     assert [html.count(f"<summary>{title}") for title in ("inputs and outputs", "operators 1 to 9", "kernels (7)")] == [
         1, 1, 1
     ]  # fmt: skip
-
-
-async def test_of_a_large_graph_a_notebook_shows_the_text_only(numpy_context):
-    b = MLGraphBuilder(numpy_context)
-    value = b.input("x", data_type="float32", shape=[2])
-    for _ in range(201):
-        value = b.relu(value)
-    picture = pictures.picture({"y": value})
-    assert picture._repr_svg_() is None
-    html = picture._repr_html_()
-    assert "Not drawn, since it has more than 200 operators; to_svg() draws it." in html
-    assert html.count("<summary>operators ") == 5
-    last = html[html.index("<summary>operators 201 to 201</summary>") :]
-    assert ">  #201  relu(input=#200) -&gt; float32 [2]</pre>" in last
-    assert len(rectangles(picture.to_svg(), BOXES)) == 203

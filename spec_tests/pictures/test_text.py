@@ -97,13 +97,6 @@ async def test_what_the_device_made_of_it_is_told(context, backend):
     assert between + constants == before
 
 
-async def test_a_copy_that_an_output_takes_is_its_operators(numpy_context):
-    b = MLGraphBuilder(numpy_context)
-    x = b.input("x", data_type="float32", shape=[2, 3])
-    graph = await b.build({"y": b.transpose(x)}, keep_source=True)
-    assert fates(picture(graph).describe()) == (["kernel 1"], [["1", "copy", "#1"]])
-
-
 @needs_adapter
 async def test_an_input_that_a_kernel_wants_packed_otherwise_is_copied_for_its_reader(ml):
     b = MLGraphBuilder(await ml.create_context(backend="wgpu"))
@@ -145,27 +138,12 @@ async def test_what_is_expanded_has_its_kernels(context, backend):
     assert all(kernel[-1] == "#1" for kernel in kernels)
 
 
-async def test_another_packages_device_need_not_tell_kernels(ml):
-    context = await ml.create_context(backend="reference")
-    graph = await draw_residual_block(context).build()
-    assert "conv2d [first]" in picture(graph).describe()
-    assert "kernel" not in picture(graph).describe()
-    assert picture(graph).to_svg().startswith("<svg")
-
-
 async def test_a_graph_without_its_source_is_refused(numpy_context):
     drawing = draw_residual_block(numpy_context)
     graph = await drawing.builder.build(drawing.outputs)
     assert graph.source is None
     with pytest.raises(InvalidStateError, match=r"picture\(\): <MLGraph .* has no source; build it with .*keep_source"):
         picture(graph)
-
-
-async def test_keep_source_is_true_or_false(numpy_context):
-    drawing = draw_residual_block(numpy_context)
-    with pytest.raises(TypeError, match=r"build\(\): keep_source is 3; it must be True or False"):
-        await drawing.builder.build(drawing.outputs, keep_source=3)
-    assert (await drawing.build()).source.outputs.keys() == {"y", "z"}
 
 
 async def test_the_label_of_a_graph_is_in_every_picture(numpy_context):

@@ -67,23 +67,6 @@ def test_tensors_of_each_type_are_taken(element_type, count):
     OnnxModel.load(with_tensor(in_field).SerializeToString())
 
 
-def spoilt_text(**names):
-    """A model with a text that is not UTF-8, put in place of a mark as long."""
-    data = model_of(helper.make_node("Relu", ["x"], ["y"], **names)).SerializeToString()
-    return data.replace(b"MARK", b"\xff\xfe\xfd\xfc")
-
-
-@pytest.mark.parametrize("field", ["name", "domain", "doc_string"])
-def test_text_that_is_not_utf_8_is_refused(field):
-    with pytest.raises(InvalidModelError, match=rf"the {field} of a NodeProto is .*, which is not UTF-8"):
-        OnnxModel.load(spoilt_text(**{field: "MARK"}))
-
-
-def test_strings_that_are_not_utf_8_are_refused():
-    item = tensor(data_type=TensorProto.STRING, string_data=[b"\xff\xfe", b"a"])
-    OnnxModel.load(with_tensor(item).SerializeToString())  # as long as nothing needs them
-
-
 def spoilt(change, *nodes, **options):
     proto = model_of(*(nodes or [helper.make_node("Relu", ["x"], ["y"])]), **options)
     change(proto)
@@ -209,13 +192,6 @@ async def test_a_refusal_names_the_node(context, proto, text):
         OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
     assert "node 'n' (" in str(caught.value)
     assert text in str(caught.value)
-
-
-async def test_an_attribute_given_twice_is_refused(context):
-    twice = node("Softmax", "x", axis=0)
-    twice.attribute.append(helper.make_attribute("axis", 1))
-    with pytest.raises(UnsupportedModelError, match="attribute 'axis' is given twice"):
-        OnnxModel.load(model_of(twice).SerializeToString()).convert(MLGraphBuilder(context))
 
 
 async def test_a_name_that_is_computed_twice_is_refused(context):
