@@ -21,13 +21,11 @@ PARTS = 5
 WITHOUT_ADAPTER = {
     "test_adapters",
     "test_arena",
-    "test_c_types",
     "test_composite_expansion",
     "test_elementwise",
     "test_failing_driver",
     "test_float16_accumulation",
     "test_layout",
-    "test_recently_used",
     "test_tile_search",
 }
 """The files with tests that need no adapter; of the others each test is skipped where there is none."""
