@@ -168,9 +168,9 @@ def destroyed_buffers_stay_bound(unbind, buffer):
     pass
 
 
-@FAULTS.at("webnn_py.devices.composites.classical._leaves_reached", f"{ENGINE}/test_classical.py")
-def trees_pass_over_nan(leaves_reached, builder, input, nodes, **of_branches):
-    return leaves_reached(builder, input, (nodes * [1, 1, 1, 1, 0]).astype(nodes.dtype), **of_branches)
+@FAULTS.at("webnn_py.devices.composites.classical._Trees.is_yes", f"{ENGINE}/test_classical.py")
+def trees_pass_over_nan(is_yes, trees, builder, value, threshold, *_missing_is_yes):
+    return is_yes(trees, builder, value, threshold)
 
 
 @FAULTS.at("webnn_py.devices.worker_thread._is_quiet", "spec_tests/device/test_worker_thread.py")
