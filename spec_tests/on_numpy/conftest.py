@@ -15,7 +15,6 @@ def tighten(monkeypatch):
             monkeypatch.setattr(scratch, "LEAST", byte_length)
             monkeypatch.setattr(scratch, "SHARE", 0)
             monkeypatch.setattr(conv_sizes, "LEAST_IN_FLOAT16", byte_length)
-            monkeypatch.setattr(conv_sizes, "MOST_IN_FLOAT16", byte_length)
 
     return to_bytes
 

@@ -3,9 +3,10 @@
 import numpy as np
 
 from webnn_py.core.descriptors import MLOperandDescriptor
+from webnn_py.core.device.compiling.expansion import expand
 from webnn_py.core.graph import Constant, Graph, Input
 from webnn_py.core.graph_rewriting import RewriteBuilder
-from webnn_py.devices.numpy import backend  # noqa: F401 - enters the kernels into the table
+from webnn_py.devices.numpy.backend import CAPABILITIES
 from webnn_py.devices.numpy.executable import NumpyGraph
 
 
@@ -28,5 +29,5 @@ def operators_of(graph):
 
 def results(graph, arrays):
     outputs = {name: np.empty(v.descriptor.shape, v.descriptor.data_type) for name, v in graph.outputs.items()}
-    NumpyGraph(graph).run({name: arrays[name] for name in graph.inputs}, outputs)
+    NumpyGraph(expand(graph, CAPABILITIES)).run({name: arrays[name] for name in graph.inputs}, outputs)
     return outputs

@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 from spec_tests.support.computing import result_of
-from spec_tests.support.stand_ins import noted
-from webnn_py import MLGraphBuilder
-from webnn_py.devices.numpy.kernels import convolution
-from webnn_py.devices.numpy.routines.conv_sizes import Convolution
 
 DEFAULTS = {"padding": [0, 0, 0, 0], "strides": [1, 1], "dilations": [1, 1]}
 
@@ -140,15 +136,6 @@ FEW = {
 }
 
 
-@pytest.fixture
-def _few_windows(monkeypatch):
-    """See that the routine for few windows is taken."""
-    found = noted(monkeypatch, convolution, "few_windows", lambda conv: conv)
-    yield
-    assert found
-
-
-@pytest.mark.usefixtures("_few_windows")
 @pytest.mark.parametrize("is_upright", [False, True])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("is_between", [False, True])
@@ -162,7 +149,6 @@ async def test_few_windows_have_their_elements(numpy_context, case, is_between, 
     await check(numpy_context, arrays, groups, is_between=is_between, **options)
 
 
-@pytest.mark.usefixtures("_few_windows")
 async def test_a_filter_that_is_computed_may_lie_in_any_order(numpy_context):
     x, weights = integers([(1, 4, 1, 6), (3, 1, 4, 10)])
 
@@ -187,7 +173,7 @@ async def test_blocks_of_single_elements_in_float16_are_rounded_once(numpy_conte
         await check(numpy_context, arrays, layouts=layouts, strides=[stride, stride])
 
 
-# --- infinities and memory -----------------------------------------------------------------------------------------
+# --- infinities ----------------------------------------------------------------------------------------------------
 
 
 async def test_infinity_stays_in_the_depthwise_windows_that_have_it(numpy_context):
@@ -202,14 +188,3 @@ async def test_infinity_in_a_depthwise_filter_counts_beyond_the_edges(numpy_cont
     arrays = np.ones((1, 2, 2, 24), np.float32), weights, np.zeros(2, np.float32)
     with np.errstate(invalid="ignore"):
         await check(numpy_context, arrays, groups=2, padding=[2, 2, 1, 1])
-
-
-async def test_a_tile_need_not_hold_what_its_windows_span(numpy_context, monkeypatch):
-    made = []
-    of = Convolution.of.__func__
-    monkeypatch.setattr(Convolution, "of", classmethod(lambda cls, node: made.append(of(cls, node)) or made[-1]))
-    builder = MLGraphBuilder(numpy_context)
-    x = builder.input("x", data_type="float32", shape=[1, 16, 1, 9000])
-    filter_ = builder.constant(np.ones((16, 16, 1, 3), np.float32))
-    await builder.build({"y": builder.conv2d(x, filter_, dilations=[1, 4096])})
-    assert all(conv.tile_elements(conv.output_sizes[0]) < conv.most_elements for conv in made), made

@@ -14,7 +14,7 @@ from webnn_py.devices.numpy.kernels import matrix
 def test_cases_compute_the_same_with_little_scratch(monkeypatch, file, least):
     monkeypatch.setattr(scratch, "LEAST", least)
     monkeypatch.setattr(scratch, "SHARE", 0)
-    monkeypatch.setattr(matrix, "WHOLE", least // 4)
+    monkeypatch.setattr(matrix, "WIDENED", least // 4)
     computed = Computed.of("numpy", file)
     wrong = {case.name: words for case in file.cases if (words := computed.what_is_wrong(case))}
     assert not wrong

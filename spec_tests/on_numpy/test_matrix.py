@@ -18,18 +18,16 @@ SHAPES = {
 }
 
 
-@pytest.fixture(params=[16, 300, 3000], ids="{} elements of scratch".format)
-def _little_scratch(request, monkeypatch):
-    for name in ("WHOLE", "CACHED", "MANY", "LONG"):
-        monkeypatch.setattr(matrix, name, request.param)
-    monkeypatch.setattr(matrix, "allowance", lambda _node: 4 * request.param)
+@pytest.fixture(params=[16, 300, 3000], ids="{} elements at a time".format)
+def _few_at_a_time(request, monkeypatch):
+    monkeypatch.setattr(matrix, "WIDENED", request.param)
 
 
 def halves(rng, shape):
     return rng.integers(-8, 9, shape).astype(np.float16)
 
 
-@pytest.mark.usefixtures("_little_scratch")
+@pytest.mark.usefixtures("_few_at_a_time")
 @pytest.mark.parametrize(("a", "b"), SHAPES.values(), ids=SHAPES)
 async def test_matmul(numpy_context, rng, a, b):
     arrays = {"a": halves(rng, a), "b": halves(rng, b)}
@@ -38,7 +36,7 @@ async def test_matmul(numpy_context, rng, a, b):
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.usefixtures("_little_scratch")
+@pytest.mark.usefixtures("_few_at_a_time")
 @pytest.mark.parametrize("c", [None, (37,), (33, 1), (33, 37)], ids=str)
 @pytest.mark.parametrize("transposed", [False, True])
 async def test_gemm(numpy_context, rng, c, transposed):

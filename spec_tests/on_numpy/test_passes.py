@@ -98,18 +98,10 @@ def halves(*shape):
     return (np.rint(64 * rng.normal(size=shape)) / 64).astype(np.float16)
 
 
-def times_constant(b, a, constant, *, is_gemm):
-    if not is_gemm:
-        return b.matmul(a, constant)
-    return b.gemm(a, constant, c=b.known(halves(40)), alpha=0.3, beta=0.7, b_transpose=True)
-
-
-@pytest.mark.parametrize("is_gemm", [False, True], ids=["matmul", "gemm"])
-def test_a_constant_of_float16_that_few_rows_are_multiplied_by_is_kept_in_float32(is_gemm):
-    array, matrix = halves(8, 300), halves(40, 300) if is_gemm else halves(300, 40)
+def test_a_constant_of_float16_that_few_rows_are_multiplied_by_is_kept_in_float32():
+    array, matrix = halves(8, 300), halves(300, 40)
     b = Drawing()
-    x, constant = b.given("x", array), b.known(matrix)
-    graph = b.graph(y=times_constant(b, x, constant, is_gemm=is_gemm))
+    graph = b.graph(y=b.matmul(b.given("x", array), b.known(matrix)))
     changed = rewritten(graph)[0]
     assert operators_of(changed).count("cast") == len(list(graph.nodes[0].inputs)) + 1
     given, plain = results(changed, {"x": array})["y"], results(graph, {"x": array})["y"]
@@ -138,8 +130,7 @@ X = rng.normal(size=(1, 4, 6, 6)).astype(np.float32)
 
 def something_for_every_pass(b):
     filters = b.known((rng.normal(size=(4, 4, 3, 3)) / 6).astype(np.float32))
-    statistics = [b.known((rng.random(4) + 0.5).astype(np.float32)) for _ in range(2)]
-    images = b.batch_normalization(b.conv2d(b.given("x", X), filters), *statistics)
+    images = b.conv2d(b.given("x", X), filters)
     _, scale, (differences,) = quantized_by_range(b, images)
     rows = b.reshape(b.mul(differences, scale), [4, 16])
     small = np.linspace(0, 0.01, 16 * 64, dtype=np.float32).reshape(16, 64)

@@ -138,7 +138,7 @@ def decoder_in_float16(b):
     options = {"strides": [2, 2], "padding": [1, 1, 1, 1]}
     wide = b.conv_transpose2d(x, weights(b, 64, 32, 4, 4, data_type="float16"), **options)
     wide = b.instance_normalization(b.conv2d(wide, weights(b, 32, 32, 3, 3, data_type="float16"), padding=[1] * 4))
-    return b.resample2d(b.sigmoid(wide), sizes=[200, 200], mode="linear")
+    return b.resample2d(b.sigmoid(wide), sizes=[200, 200])
 
 
 NETWORKS = (residual_network, separable_network, transformer_block, recurrent_network, decoder_in_float16)
@@ -159,12 +159,12 @@ OPERATORS = {
         input_layout="nhwc", filter_layout="ohwi",
     ),
     "conv2d, large filter": lambda b: b.conv2d(image(b, 1, 256, 7, 7), weights(b, 256, 256, 3, 3), padding=[1] * 4),
+    "conv2d, large dilation": lambda b: b.conv2d(
+        image(b, 1, 32, 1, 9000), weights(b, 32, 32, 1, 3), dilations=[1, 4096], padding=[0, 0, 4096, 4096]
+    ),
     "depthwise": lambda b: b.conv2d(image(b, 1, 64, 64, 64), weights(b, 64, 1, 3, 3), padding=[1] * 4, groups=64),
     "conv_transpose2d": lambda b: b.conv_transpose2d(image(b, 1, 64, 48, 48), weights(b, 64, 64, 2, 2), strides=[2, 2]),
     "max_pool2d": lambda b: b.max_pool2d(image(b, 1, 96, 64, 64), window_dimensions=[3, 3], strides=[2, 2]),
-    "average_pool2d": lambda b: b.average_pool2d(
-        image(b, 1, 512, 1024, 1), window_dimensions=[3, 3], padding=[1] * 4, layout="nhwc"
-    ),
     "l2_pool2d": lambda b: b.l2_pool2d(image(b, 4, 128, 32, 32)),
     "batch_normalization": lambda b: b.batch_normalization(
         image(b, 300_000), *(image(b, 300_000, name=name) for name in "mv"), axis=0
@@ -173,7 +173,7 @@ OPERATORS = {
     "layer_normalization, first": lambda b: b.layer_normalization(image(b, 512, 600), axes=[0]),
     "layer_normalization, outer": lambda b: b.layer_normalization(image(b, 64, 150, 32), axes=[0, 2]),
     "instance_normalization": lambda b: b.instance_normalization(image(b, 1, 96, 96, 32), layout="nhwc"),
-    "softmax, one row": lambda b: b.softmax(image(b, 1, 600_000, data_type="float16"), 1),
+    "softmax": lambda b: b.softmax(image(b, 600, 1000, data_type="float16"), 1),
     "reduce_l2": lambda b: b.reduce_l2(image(b, 900, 2, 256), axes=[1]),
     "reduce_log_sum_exp": lambda b: b.reduce_log_sum_exp(image(b, 64, 100, 96), axes=[0, 2]),
     "arg_max": lambda b: b.arg_max(image(b, 600, 1000), 0),

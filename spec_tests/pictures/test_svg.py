@@ -90,6 +90,6 @@ async def test_a_notebook_shows_the_picture_and_the_text(numpy_context):
     built = await draw_residual_block(numpy_context).built_picture()
     html = built._repr_html_()
     assert f'<span class="pane">{built._repr_svg_()}</span>' in html
-    assert [html.count(f"<summary>{title}") for title in ("inputs and outputs", "operators 1 to 9", "kernels (7)")] == [
+    assert [html.count(f"<summary>{title}") for title in ("inputs and outputs", "operators 1 to 9", "kernels (6)")] == [
         1, 1, 1
     ]  # fmt: skip

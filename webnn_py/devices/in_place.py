@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from webnn_py.core.graph import Graph, Input
-from webnn_py.core.operators.declaration import Operator
-from webnn_py.core.operators.indexing import scatter_nd
-from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 
-UPDATED: Final[Mapping[Operator[..., Any], Mapping[int, str]]] = {
-    GROUP_QUERY_ATTENTION: {1: "past_key", 2: "past_value"},
-    scatter_nd: {0: "input"},
+UPDATED: Final[Mapping[str, Mapping[int, str]]] = {
+    "group_query_attention": {1: "past_key", 2: "past_value"},
+    "scatter_nd": {0: "input"},
 }
-"""The outputs of operators that are an operand with new rows, by index: the operand."""
+"""The outputs of operators that are an operand with new rows, by the operator's name and by index: the operand."""
 
 
 def updates_of(graph: Graph) -> dict[str, str]:
@@ -24,7 +21,7 @@ def updates_of(graph: Graph) -> dict[str, str]:
         outputs.setdefault(value, []).append(name)
     found: dict[str, str] = {}
     for node in graph.nodes:
-        for index, operand in UPDATED.get(node.operator, {}).items():
+        for index, operand in UPDATED.get(node.operator.name, {}).items():
             past, names = node.operands.get(operand), outputs.get(node.results[index], ())
             if not isinstance(past, Input) or len(names) != 1 or graph.readers[past] != [node]:
                 continue

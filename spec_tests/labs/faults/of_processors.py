@@ -11,6 +11,7 @@ from webnn_py.onnx_export.guards import Must
 CASES = "spec_tests/operators/test_cases.py"
 NUMPY = "spec_tests/on_numpy"
 ENGINE = "spec_tests/on_onnxruntime"
+FOLDING = "spec_tests/rewriting/test_convolution_folding.py"
 KERNELS = "webnn_py.devices.numpy.kernels"
 ROUTINES = "webnn_py.devices.numpy.routines"
 ANALYSES = "webnn_py.devices.onnxruntime.analyses"
@@ -39,14 +40,14 @@ def numpy_index_does_not_count_from_the_end(positions, indices, size, counted):
     return positions(np.maximum(indices, 0), size, counted)
 
 
-@FAULTS.at(f"{KERNELS}.pooling.Pooling.counts", CASES, only="numpy and average_pool2d")
-def numpy_average_counts_padding(counts, pool):
-    return tuple(np.full_like(each, each.max()) for each in counts(pool))
+@FAULTS.at(f"{KERNELS}.normalization.Normalization._means", CASES, only="numpy and layer_normalization")
+def numpy_means_are_those_of_all_groups(means, normalization, groups):
+    return np.full_like(means(normalization, groups), groups.mean())
 
 
-@FAULTS.at(f"{ROUTINES}.im2col_tiles.Im2colTile.clear", CASES, NUMPY, only="numpy and (conv2d or pool2d) or windows")
-def numpy_padding_keeps_what_was_there(clear, tile):
-    tile.memory.fill(1)
+@FAULTS.at(f"{ROUTINES}.im2col.blanked", CASES, NUMPY, only="numpy and conv2d or windows")
+def numpy_padding_keeps_what_was_there(blanked, *parts):
+    return [partial(part.fill, 1) for part in parts]
 
 
 @FAULTS.at(f"{ROUTINES}.float16._narrow", f"{NUMPY}/test_float16.py")
@@ -57,13 +58,13 @@ def numpy_float16_is_cut_off(narrow, x, y):
 # --- both, and rewriting -----------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._normalization", f"{NUMPY}/test_folding.py")
+@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._normalization", FOLDING)
 def folding_adds_the_mean(normalization, node, axis, contents):
     affine = normalization(node, axis, contents)
     return None if affine is None else attrs.evolve(affine, summand=-affine.summand)
 
 
-@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._is_of_whole_numbers", f"{NUMPY}/test_folding.py")
+@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._is_of_whole_numbers", FOLDING)
 def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
     return False
 

@@ -4,8 +4,9 @@ From the top; each part uses only parts below it:
 
 * ``backend``: the device, as the device timeline sees it.
 * ``executable``: compiles a graph, and runs it.
-* ``passes``: rewrites of a whole graph: widened constants, fused operators.
-* ``kernels``: the kernels of operators, one module for each category of operators.
+* ``passes``: rewrites of a whole graph: dynamic quantization, widened constants.
+* ``timed_kernel``: kernels that record how long they take.
+* ``kernels``: the kernels of operators, one module for each category of operators; others are expanded into these.
 * ``composites``: those of composites.
 * ``routines``: routines that kernels of several categories share.
 * ``scratch``: memory for the intermediates of kernels.

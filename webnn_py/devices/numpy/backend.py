@@ -13,7 +13,6 @@ from webnn_py.core.graph import Graph
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.host_processor import processor
 from webnn_py.devices.in_place import updates_of
-from webnn_py.devices.numpy import composites, kernels  # noqa: F401 - both enter kernels into the table
 from webnn_py.devices.numpy.executable import NumpyGraph
 from webnn_py.devices.numpy.passes.pipeline import rewritten
 from webnn_py.devices.numpy.table import find

@@ -5,11 +5,10 @@ per node, whose intermediates are in scratch that all share. A dispatch puts the
 the views that depend on them, and makes all calls in order.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from time import perf_counter, perf_counter_ns
+from time import perf_counter
 from typing import Final
 
 import attrs
@@ -18,7 +17,6 @@ import numpy as np
 from webnn_py.core.device.backend import HostArray, KernelTiming, Memory, Storage
 from webnn_py.core.graph import Constant, Graph, Node, Output, Value
 from webnn_py.devices.compiled_plan import CompiledPlan
-from webnn_py.devices.kernel_nodes import remembered
 from webnn_py.devices.numpy.scratch import ScratchPool
 from webnn_py.devices.numpy.table import (
     Array,
@@ -67,39 +65,6 @@ class Call:
         arrays = self.pick(template)
         is_known = all(array is not None for array in arrays)
         return attrs.evolve(self, run=prepared(self.kernel, *arrays) if is_known else None)
-
-
-class TimedKernel:
-    """A call's kernel, which also records its duration.
-
-    Args:
-        call: the call.
-        timings: the list that receives the duration.
-    """
-
-    def __init__(self, call: Call, timings: list[KernelTiming]) -> None:
-        self._call = call
-        self._timings = timings
-        self._nodes = remembered(() if call.node is None else (call.node,))
-        self._operators = tuple(node.operator for node in self._nodes)
-        self._name = ""
-        self._byte_length = 0
-
-    def __call__(self, *arrays: Array) -> None:
-        if not self._name:
-            first, *others = self._operators or ("copy",)
-            self._name = " ".join([first, str(arrays[-1].dtype), *others])
-            self._byte_length = sum(_byte_length(array) for array in {id(array): array for array in arrays}.values())
-        kernel, run = self._call.kernel, self._call.run
-        began = perf_counter_ns()
-        if run is None:
-            kernel(*arrays)
-        else:
-            run()
-        took = perf_counter_ns() - began
-        self._timings.append(
-            KernelTiming(self._name, self._operators, began, took, self._byte_length, "host", self._nodes)
-        )
 
 
 @attrs.frozen
@@ -345,7 +310,12 @@ class NumpyGraph:
     def _timed_calls(self) -> list[Call]:
         """Return the calls with kernels that append their durations to ``_timings``."""
         if not self._timed:
-            self._timed = [Call(TimedKernel(call, self._timings), call.pick, call.node) for call in self._calls]
+            from webnn_py.devices.numpy.timed_kernel import TimedKernel  # noqa: PLC0415 - imported when it is used
+
+            self._timed = [
+                Call(TimedKernel(call.kernel, call.run, call.node, self._timings), call.pick, call.node)
+                for call in self._calls
+            ]
         self._timings.clear()
         return self._timed
 
@@ -379,12 +349,6 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
         except Exception as error:
             raise DispatchError.of(node, error) from error
     return arrays
-
-
-def _byte_length(array: Array) -> int:
-    """Return the bytes of an array's distinct elements: broadcast axes repeat them."""
-    sizes = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
-    return int(array.itemsize * math.prod(sizes))
 
 
 def _copy(source: Array, output: Array) -> None:

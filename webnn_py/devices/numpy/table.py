@@ -10,11 +10,14 @@ memory for their intermediates from ``scratch`` when they are made; at each call
 
 A kernel of many small steps is a ``PreparedKernel``: where its arrays are the same at each dispatch, their views are
 made once.
+
+The kernels of a category are imported when an operator of it is first looked up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -93,6 +96,28 @@ class DispatchError(RuntimeError):
 
 _TABLE: dict[Operator[..., Any], NumpyEntry] = {}
 
+MODULES: Final[Mapping[str, str]] = {
+    **{
+        category: f"webnn_py.devices.numpy.kernels.{category}"
+        for category in (
+            "activation",
+            "arithmetic",
+            "conversion",
+            "convolution",
+            "indexing",
+            "logical",
+            "matrix",
+            "movement",
+            "normalization",
+            "recurrent",
+            "reduction",
+            "unary",
+        )
+    },
+    "cached_attention": "webnn_py.devices.numpy.composites",
+}
+"""The modules that have the kernels of a category of operators; all other operators are expanded into these."""
+
 
 def elements(node: Node) -> float:
     """Return the number of elements that a node reads and writes: the work of an operator that touches each once."""
@@ -154,7 +179,9 @@ def _enter(operator: Operator[..., Any], entry: NumpyEntry) -> None:
 
 
 def find(operator: Operator[..., Any]) -> NumpyEntry | None:
-    """Return the operator's entry; None where this device cannot run it."""
+    """Return the operator's entry; None where this device has no kernel for it."""
+    if operator not in _TABLE and operator.category in MODULES:
+        import_module(MODULES[operator.category])
     return _TABLE.get(operator)
 
 
@@ -162,9 +189,9 @@ def entry_of(node: Node) -> NumpyEntry:
     """Return the entry of a node's operator.
 
     Raises:
-        NotImplementedError: there is none; validation lets no such operator through.
+        NotImplementedError: there is none; such operators are expanded before a graph is compiled.
     """
-    entry = _TABLE.get(node.operator)
+    entry = find(node.operator)
     if entry is None:
         raise NotImplementedError(f"{node} has no numpy kernel")
     return entry
@@ -174,7 +201,7 @@ def run_node(node: Node, operands: list[Array]) -> list[Array]:
     """Run one node by itself on arrays, allocating its outputs."""
     outputs = [np.empty(d.shape, d.data_type) for d in node.outputs]
     with np.errstate(all="ignore"):
-        _TABLE[node.operator].make(node)(*operands, *outputs)
+        entry_of(node).make(node)(*operands, *outputs)
     return outputs
 
 

@@ -18,7 +18,6 @@ from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.core.graph_rewriting import NodeRule, Replace, first_of, rewrite
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.rewriting.report import AppliedRule, PassReport, RefusedRule, describe, place_of
-from webnn_py.devices.rewriting.rule import RewriteRule, RuleWalk
 
 
 class HasNodes(Protocol):
@@ -88,12 +87,37 @@ class Pass:
         """Return whether the pass may have work in a graph of these operators."""
         return not self.needs or not self.needs.isdisjoint(operators)
 
+    @property
+    def asks_for_operators(self) -> bool:
+        """Whether :meth:`has_work` depends on the operators of the graph."""
+        return bool(self.needs)
+
+    @property
+    def walk(self) -> object:
+        """The same object for passes that share a walk where they are adjacent."""
+        return type(self)
+
+    @classmethod
+    def run_together(cls, group: Sequence[Any], graph: Any, context: PassContext) -> Any:
+        """Run adjacent passes of one walk; record in the context what they did, and return the graph."""
+        raise NotImplementedError
+
 
 @attrs.frozen(kw_only=True)
 class GraphPass(Pass):
     """A pass that is a function of a whole graph, or of another form of model that its manager rewrites."""
 
     run: Callable[[Any, PassContext], Any]
+
+    @property
+    def walk(self) -> object:
+        """The pass itself, which has a walk of its own."""
+        return self
+
+    @classmethod
+    def run_together(cls, group: Sequence[GraphPass], graph: Any, context: PassContext) -> Any:
+        """Run the first pass, which stands for all."""
+        return group[0].run(graph, context)
 
 
 @attrs.frozen(kw_only=True)
@@ -110,6 +134,11 @@ class GroupingPass(GraphPass):
     run: Callable[[Any, Any], Any]
     counts: str = "groups"
 
+    @property
+    def walk(self) -> object:
+        """The function, which passes share."""
+        return self.run
+
 
 @attrs.frozen(kw_only=True)
 class NodePass(Pass):
@@ -121,21 +150,17 @@ class NodePass(Pass):
 
     make: Callable[[Graph, PassContext], NodeRule | None]
 
-
-@attrs.frozen(kw_only=True)
-class RulePass(Pass):
-    """A pass of rewrite rules; adjacent rule passes share one walk.
-
-    Attributes:
-        rules: the rules, in the order in which they are tried.
-    """
-
-    rules: tuple[RewriteRule, ...]
-
-    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
-        """Return whether all operators of one of the drawings are in the graph."""
-        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
-        return super().has_work(operators) and any(pattern.operators <= operators for pattern in patterns)
+    @classmethod
+    def run_together(cls, group: Sequence[NodePass], graph: Graph, context: PassContext) -> Graph:
+        """Walk over the nodes once; the first rule that matches a node replaces it."""
+        operators = {node.operator for node in graph.nodes}
+        made = [(one.name, one.make(graph, context)) for one in group]
+        rules = [
+            NodeRule(_noted(name, rule.replace, context.applied), rule.is_for)
+            for name, rule in made
+            if rule is not None and any(map(rule.is_for, operators))
+        ]
+        return rewrite(graph, first_of(rules)) if rules else graph
 
 
 @contextmanager
@@ -178,7 +203,7 @@ class PassManager:
             before.add(one.name)
         self.passes = passes
         self._whole: dict[str, list[list[Pass]]] = {}
-        self._asks_for_operators = any(one.needs or isinstance(one, RulePass) for one in passes)
+        self._asks_for_operators = any(one.asks_for_operators for one in passes)
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -205,7 +230,7 @@ class PassManager:
         """Return the passes for a target, those together that share a walk."""
         if not _left_out and target in self._whole:
             return self._whole[target]
-        groups = [list(group) for _, group in groupby(self._chosen(target), _kind)]
+        groups = [list(group) for _, group in groupby(self._chosen(target), lambda one: one.walk)]
         if not _left_out:
             self._whole[target] = groups
         return groups
@@ -219,41 +244,17 @@ class PassManager:
         ]
 
 
-def _kind(one: Pass) -> object:
-    """Return the same key for passes that share a walk."""
-    if isinstance(one, GroupingPass):
-        return one.run
-    return next((kind for kind in (RulePass, NodePass) if isinstance(one, kind)), one)
-
-
 def _run(group: Sequence[Pass], graph: Any, context: PassContext, reports: list[PassReport]) -> Any:
     started, before = perf_counter(), graph
     applied: list[AppliedRule] = []
     refused: list[RefusedRule] = []
     first = group[0]
-    if isinstance(first, GraphPass):
-        graph = first.run(graph, attrs.evolve(context, applied=applied, refused=refused))
-    elif isinstance(first, NodePass):
-        graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
-    else:
-        walk = RuleWalk(graph, [rule for one in group if isinstance(one, RulePass) for rule in one.rules])
-        graph, applied, refused = walk.run(), walk.applied, walk.refused
+    graph = first.run_together(group, graph, attrs.evolve(context, applied=applied, refused=refused))
     names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
     unit = first.counts if isinstance(first, GroupingPass) else "nodes"
     seconds, is_changed = perf_counter() - started, graph is not before
     reports.append(PassReport(names, *counts, seconds, is_changed, applied, refused, unit))
     return graph
-
-
-def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[AppliedRule]) -> Graph:
-    operators = {node.operator for node in graph.nodes}
-    made = [(one.name, one.make(graph, context)) for one in group]
-    rules = [
-        NodeRule(_noted(name, rule.replace, applied), rule.is_for)
-        for name, rule in made
-        if rule is not None and any(map(rule.is_for, operators))
-    ]
-    return rewrite(graph, first_of(rules)) if rules else graph
 
 
 def _noted(name: str, replace: Replace, applied: list[AppliedRule]) -> Replace:

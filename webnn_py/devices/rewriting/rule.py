@@ -14,6 +14,7 @@ from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.core.operators.composite import COMPOSITES
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.rewriting.passes import Pass, PassContext
 from webnn_py.devices.rewriting.pattern import Match, Pattern
 from webnn_py.devices.rewriting.report import AppliedRule, RefusedRule, place_of
 
@@ -158,3 +159,33 @@ class RuleWalk:
             return {node.results[0]: made}
 
         return rewrite(self._graph, replace, replaced)
+
+
+@attrs.frozen(kw_only=True)
+class RulePass(Pass):
+    """A pass of rewrite rules; adjacent rule passes share one walk.
+
+    Attributes:
+        rules: the rules, in the order in which they are tried.
+    """
+
+    rules: tuple[RewriteRule, ...]
+
+    @property
+    def asks_for_operators(self) -> bool:
+        """Whether :meth:`has_work` depends on the operators of the graph: always."""
+        return True
+
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether all operators of one of the drawings are in the graph."""
+        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
+        return super().has_work(operators) and any(pattern.operators <= operators for pattern in patterns)
+
+    @classmethod
+    def run_together(cls, group: Sequence[RulePass], graph: Graph, context: PassContext) -> Graph:
+        """Walk over the graph once, with the rules of all passes in their order."""
+        walk = RuleWalk(graph, [rule for one in group for rule in one.rules])
+        graph = walk.run()
+        context.applied.extend(walk.applied)
+        context.refused.extend(walk.refused)
+        return graph

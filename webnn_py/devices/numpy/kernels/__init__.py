@@ -1,5 +1,1 @@
-"""The numpy kernels, one module per category of operators; importing this package fills the table."""
-
-from webnn_py.core.operators.registry import import_categories
-
-import_categories(__name__)
+"""The numpy kernels, one module for each category of operators; ``table`` imports those that a graph needs."""

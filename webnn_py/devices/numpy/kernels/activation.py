@@ -3,8 +3,7 @@
 ``clip`` with both bounds stands for max and min with a number: numpy vectorizes it, but not ``maximum`` with a scalar.
 """
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from webnn_py.core.graph import Node
 from webnn_py.core.operators import activation
 from webnn_py.core.operators.activation import clamp_bounds
-from webnn_py.core.operators.casting import cast_number
 from webnn_py.devices.numpy.routines import special
 from webnn_py.devices.numpy.routines.blocks import (
     BLOCK_BYTES,
@@ -20,24 +18,10 @@ from webnn_py.devices.numpy.routines.blocks import (
     float_blocks,
     float_blocks_with,
     float_ufunc,
-    in_blocks,
     passes,
 )
-from webnn_py.devices.numpy.routines.float16 import NARROWING, narrow
-from webnn_py.devices.numpy.scratch import allowance, scratch
+from webnn_py.devices.numpy.routines.float16 import float32, narrow
 from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, kernel, kernels, scalar
-
-ZERO, ONE, THREE, SIX, MINUS_THREE = (scalar(number, "float32") for number in (0, 1, 3, 6, -3))
-INFINITY = scalar(np.inf, "float32")
-MINUS_INFINITY = scalar(-np.inf, "float32")
-LARGEST = scalar(float(np.finfo(np.float32).max), "float32")
-LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
-
-
-def option(node: Node, name: str) -> Array:
-    """Return a numeric option, cast to the operand's data type, for computing in float32."""
-    # spec: * option
-    return scalar(cast_number(node.options[name], node.outputs[0].data_type), "float32")
 
 
 @kernel(activation.clamp)
@@ -57,115 +41,12 @@ def clipping(node: Node, lowest: float, highest: float) -> Kernel:
     return lambda x, y: x.clip(*bounds, out=y)
 
 
-@kernel(activation.elu, work=passes(6))
-def elu(node: Node) -> Kernel:
-    alpha = option(node, "alpha")
-
-    def compute(x: Array, y: Array, positive: Array) -> None:
-        x.clip(MINUS_INFINITY, ZERO, out=y)
-        np.expm1(y, out=y)
-        np.multiply(y, alpha, out=y)
-        x.clip(ZERO, INFINITY, out=positive)
-        np.add(y, positive, out=y)
-
-    return float_blocks(node, compute, np.float32)
-
-
-@kernel(activation.hard_sigmoid)
-def hard_sigmoid(node: Node) -> Kernel:
-    line = straight_line(node)
-
-    def compute(x: Array, y: Array) -> None:
-        line(x, y)
-        y.clip(ZERO, ONE, out=y)
-
-    return float_blocks(node, compute)
-
-
-def hard_swish(x: Array, y: Array, factor: Array) -> None:
-    x.clip(MINUS_THREE, INFINITY, out=factor)  # not x: -Infinity times 0 would be NaN
-    np.add(factor, THREE, out=y)
-    y.clip(ZERO, SIX, out=y)
-    np.divide(y, SIX, out=y)
-    np.multiply(y, factor, out=y)
-
-
-@kernel(activation.leaky_relu)
-def leaky_relu(node: Node) -> Kernel:
-    alpha = option(node, "alpha")
-    if alpha == 0:
-        return relu(node)  # Infinity · 0 is NaN
-    higher_or_lower = np.maximum if alpha <= 1 else np.minimum
-
-    def compute(x: Array, y: Array) -> None:
-        np.multiply(x, alpha, out=y)
-        higher_or_lower(x, y, out=y)
-
-    return float_blocks(node, compute)
-
-
-@kernel(activation.linear)
-def linear(node: Node) -> Kernel:
-    return float_blocks(node, straight_line(node))
-
-
-def straight_line(node: Node) -> Callable[[Array, Array], None]:
-    """Return the function that fills its second argument with alpha · x + beta."""
-    alpha, beta = option(node, "alpha"), option(node, "beta")
-
-    def compute(x: Array, y: Array) -> None:
-        np.multiply(x, alpha, out=y)
-        np.add(y, beta, out=y)
-
-    return compute
-
-
-@kernel(activation.prelu, work=passes(2))
-def prelu(node: Node) -> Kernel:
-    data_type = node.outputs[0].data_type
-    in_type = "float32" if data_type == "float16" else data_type
-    lowest, highest = (scalar(bound, in_type) for bound in clamp_bounds(in_type, None, None))
-    zero = scalar(0, in_type)
-
-    def compute(x: Array, slope: Array, y: Array, positive: Array) -> None:
-        x.clip(lowest, zero, out=y)
-        np.multiply(y, slope, out=y)
-        x.clip(zero, highest, out=positive)
-        np.add(y, positive, out=y)
-
-    return float_blocks(node, compute, in_type) if data_type == "float16" else in_blocks(node, compute, in_type)
-
-
-def softplus(x: Array, y: Array, positive: Array) -> None:
-    """Compute max(0, x) + ln(1 + exp(-|x|)), where nothing overflows or cancels."""
-    np.abs(x, out=y)
-    np.negative(y, out=y)
-    np.exp(y, out=y)
-    np.log1p(y, out=y)
-    x.clip(ZERO, INFINITY, out=positive)
-    np.add(y, positive, out=y)
-
-
-def softsign(x: Array, y: Array, magnitude: Array) -> None:
-    x.clip(LOWEST, LARGEST, out=y)  # the limit of infinities, which would give NaN
-    np.abs(y, out=magnitude)
-    np.add(magnitude, ONE, out=magnitude)
-    np.divide(y, magnitude, out=y)
-
-
 kernels(float_ufunc, {activation.tanh: np.tanh}, work=passes(3))
 kernels(float_blocks, {activation.sigmoid: PreparedKernel(special.prepare_sigmoid)}, work=passes(5))
-kernels(
-    float_blocks_with(np.float32), {activation.hard_swish: hard_swish, activation.softsign: softsign}, work=passes(2)
-)
-kernels(float_blocks_with(np.float32), {activation.softplus: softplus}, work=passes(9))
 kernels(float_blocks_with(np.float32, np.float32), {activation.gelu: special.gelu}, work=passes(16))
 
 
 # --- softmax ---------------------------------------------------------------------------------------------------
-
-Form = tuple[int, int, int]
-"""The elements before an axis, along it, and after it."""
 
 SHORTEST_RUN = 512
 """Contiguous runs of elements are not cut shorter than this: overheads would outweigh the cache's speed."""
@@ -176,19 +57,14 @@ def softmax(node: Node) -> Kernel:
     """Make the kernel, which sees its input as [outer, axis, inner] and takes it in blocks of whole rows."""
     shape, axis = node.outputs[0].shape, node.options["axis"]
     form = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    limit, in_float16 = BLOCK_BYTES // 8, node.outputs[0].data_type == "float16"
-    if in_float16:
-        limit = min(limit, allowance(node) // (4 + NARROWING))
-        if form[1] * min(SHORTEST_RUN, form[2]) > limit:
-            return softmax_in_pieces(form, limit)
-    blocks = list(softmax_blocks(form, limit))
-    memory = scratch(limit if in_float16 else 0)
+    blocks = list(softmax_blocks(form, BLOCK_BYTES // 8))
+    in_float16 = node.outputs[0].data_type == "float16"
 
     def run(input: Array, output: Array) -> None:
         x, y = input.reshape(form), output.reshape(form)
         for block in blocks:
             if in_float16:
-                wide = widened(x[block], memory)
+                wide = float32(x[block])
                 stable_softmax(wide, wide)
                 narrow(wide, y[block])
             else:
@@ -197,41 +73,7 @@ def softmax(node: Node) -> Kernel:
     return run
 
 
-def softmax_in_pieces(form: Form, limit: int) -> Kernel:
-    """Make the kernel for float16 with rows so long that each pass widens them again, piece by piece."""
-    outer, length, inner = form
-    width = min(SHORTEST_RUN, inner)
-    step = max(1, limit // width)
-    pieces = [slice(start, start + step) for start in range(0, length, step)]
-    memory = scratch(step * width)
-
-    def powers(x: Array, maxima: Array) -> Array:
-        wide = widened(x, memory)
-        np.subtract(wide, maxima, out=wide)
-        return np.exp(wide, out=wide)
-
-    def run(input: Array, output: Array) -> None:
-        x, y = input.reshape(form), output.reshape(form)
-        for row, column in itertools.product(range(outer), range(0, inner, width)):
-            block = slice(row, row + 1), slice(None), slice(column, column + width)
-            source, target = x[block], y[block]
-            maxima = np.maximum.reduce([row_maxima(widened(source[:, piece], memory)) for piece in pieces])
-            sums = np.add.reduce([powers(source[:, piece], maxima).sum(axis=1, keepdims=True) for piece in pieces])
-            for piece in pieces:
-                wide = powers(source[:, piece], maxima)
-                narrow(np.divide(wide, sums, out=wide), target[:, piece])
-
-    return run
-
-
-def widened(x: Array, memory: Array) -> Array:
-    """Widen a float16 array into the beginning of a piece of scratch; return it as float32."""
-    wide = memory[: x.size].reshape(x.shape)
-    np.copyto(wide, x)
-    return wide
-
-
-def softmax_blocks(form: Form, limit: int) -> Iterator[Index]:
+def softmax_blocks(form: tuple[int, int, int], limit: int) -> Iterator[Index]:
     """Cut [outer, axis, inner] into blocks of about ``limit`` elements that hold the axis whole."""
     outer, length, inner = form
     width = min(max(SHORTEST_RUN, limit // length), inner)
@@ -243,12 +85,6 @@ def softmax_blocks(form: Form, limit: int) -> Iterator[Index]:
 
 def stable_softmax(x: Array, y: Array) -> None:
     """Fill ``y`` with the softmax of ``x`` along the middle axis, less its maximum so that no exponential overflows."""
-    np.subtract(x, row_maxima(x), out=y)
+    np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=y)
     np.exp(y, out=y)
     np.divide(y, np.add.reduce(y, axis=1, keepdims=True), out=y)
-
-
-def row_maxima(x: Array) -> Array:
-    """Return the maxima along the middle axis, which stays as 1."""
-    maxima: Array = np.maximum.reduce(x, axis=1, keepdims=True)
-    return maxima

@@ -78,22 +78,6 @@ def quantize_linear(node: Node) -> Kernel:
     return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision, allocated=widened + 1)
 
 
-@kernel(conversion.dequantize_linear, work=passes(2))
-def dequantize_linear(node: Node) -> Kernel:
-    precision = exact_float(node.operand("input").data_type)
-    round_once = narrow if (precision, node.outputs[0].data_type) == ("float32", "float16") else copy
-
-    def step(x: Array, scale: Array, zero_point: Array, y: Array, difference: Array) -> None:
-        np.copyto(difference, x)
-        np.subtract(difference, zero_point.astype(precision), out=difference)
-        np.multiply(difference, float32(scale), out=difference)
-        round_once(difference, y)
-
-    blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)
-    allocated = 4 + np.dtype(precision).itemsize + (NARROWING if round_once is narrow else 0)
-    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision, allocated=allocated)
-
-
 def exact_float(integers: MLOperandDataType) -> str:
     """Return the smallest float type, from float32 up, that holds every value of an integer type of up to 32 bits."""
     return "float64" if BYTES_PER_ELEMENT[integers] > 2 else "float32"

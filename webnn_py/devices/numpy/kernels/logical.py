@@ -7,7 +7,6 @@ import numpy as np
 from webnn_py.core.graph import Node
 from webnn_py.core.operators import logical
 from webnn_py.devices.numpy.routines.blocks import in_blocks
-from webnn_py.devices.numpy.routines.float16 import float32
 from webnn_py.devices.numpy.table import Array, Kernel, kernel, kernels, scalar
 
 ZERO = scalar(0, "uint8")
@@ -26,14 +25,6 @@ def to_uint8(test: np.ufunc) -> Kernel:
     return fill
 
 
-def comparison(node: Node, test: np.ufunc) -> Kernel:
-    """Make the kernel of a comparison, which compares float16 in float32, with SIMD."""
-    if node.operand("a").data_type != "float16":
-        return to_uint8(test)
-    fill = to_uint8(test)
-    return in_blocks(node, lambda a, b, output: fill(float32(a), float32(b), output), allocated=8)
-
-
 kernels(
     lambda _node, test: to_uint8(test),
     {
@@ -45,11 +36,6 @@ kernels(
         logical.logical_xor: np.logical_xor,
         logical.is_nan: np.isnan,
         logical.is_infinite: np.isinf,
-    },
-)
-kernels(
-    comparison,
-    {
         logical.greater: np.greater,
         logical.greater_or_equal: np.greater_equal,
         logical.lesser: np.less,

@@ -4,12 +4,11 @@ A network runs its cell step by step. The input's part of the gates is one matri
 adds the hidden state's part, and computes in place on scratch arrays, for both directions at once. All of it is
 float32; float16 is rounded once, at the end. A cell is a network of one step in one direction.
 
-Scratch is bounded, except for float16 weights that more than one step needs: they are widened once, as a whole.
+Scratch is bounded, except for float16 weights, which are widened as a whole.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -28,9 +27,6 @@ from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, Run, in_
 PROJECTED = 2**18
 """The most elements of the input, and of its part of the gates, that are computed at a time."""
 
-WIDENED = 1 / 4
-"""The share of the scratch for float16 weights that are widened as they are needed."""
-
 ZERO, ONE = scalar(0, "float32"), scalar(1, "float32")
 
 STATES: Mapping[str, str] = {"hidden_state": "initial_hidden_state", "cell_state": "initial_cell_state"}
@@ -44,7 +40,6 @@ class Sizes:
     Attributes:
         rows: the rows of the batch that are computed at a time.
         backward: for each direction, whether it runs from the last step to the first.
-        together: the number of directions that are computed at a time; one where its weights are widened.
     """
 
     steps: int
@@ -53,7 +48,6 @@ class Sizes:
     hidden: int
     rows: int
     backward: tuple[bool, ...]
-    together: int
 
     @classmethod
     def of(cls, node: Node) -> Sizes:
@@ -63,19 +57,22 @@ class Sizes:
         backward = {"forward": (False,), "backward": (True,), "both": (False, True)}[direction]
         hidden = node.options["hidden_size"]
         # The gates of one step, the input's part of them, and some states.
-        together = 1 if node.outputs[0].data_type == "float16" else len(backward)
-        row_bytes = 4 * together * (2 * node.operand("weight").shape[-2] + 3 * hidden + features)
-        rows = tile_size(batch, (1 - WIDENED) * allowance(node) / row_bytes)
-        return cls(steps, batch, features, hidden, rows, backward, together)
+        row_bytes = 4 * len(backward) * (2 * node.operand("weight").shape[-2] + 3 * hidden + features)
+        return cls(steps, batch, features, hidden, tile_size(batch, allowance(node) / row_bytes), backward)
+
+    @property
+    def directions(self) -> int:
+        """The number of directions."""
+        return len(self.backward)
 
 
 @attrs.frozen
 class Parameters:
-    """The weights and biases of a cell in some directions, in float32 and gate by gate.
+    """The weights and biases of a cell, in float32 and gate by gate.
 
     Attributes:
-        weight: [gates, directions, input size, hidden size]; float16 where it is needed only once.
-        recurrent_weight: [gates, directions, hidden size, hidden size]; float16 where it is needed only once.
+        weight: [gates, directions, input size, hidden size].
+        recurrent_weight: [gates, directions, hidden size, hidden size].
         bias: [gates, directions, 1, hidden size], if given.
         recurrent_bias: [gates, directions, 1, hidden size], if given.
         peepholes: [3, directions, 1, hidden size], if given.
@@ -88,13 +85,11 @@ class Parameters:
     peepholes: Array | None
 
     @classmethod
-    def of(cls, given: Mapping[str, Array], directions: slice, sizes: Sizes) -> Parameters:
-        """Return the parameters of some directions of a network."""
+    def of(cls, given: Mapping[str, Array], sizes: Sizes) -> Parameters:
+        """Return the parameters of a network."""
 
         def by_gate(name: str) -> Array:
-            array: Array = given[name][directions]
-            if array.ndim == 2 or sizes.steps > 1:
-                array = float32(array)
+            array = float32(given[name])
             return array.reshape(len(array), -1, sizes.hidden, *array.shape[2:]).swapaxes(0, 1)
 
         return cls(
@@ -111,9 +106,6 @@ Step = Callable[[Array], None]
 
 PrepareStep = Callable[[Parameters, Sequence[Array]], Step]
 """Takes the parameters and the states; returns the step."""
-
-Multiply = Callable[[Array, Array, Array], Run]
-"""Takes rows for each direction, the weights of some gates, and the array for each gate's products."""
 
 
 def _work(node: Node) -> float:
@@ -132,7 +124,7 @@ class Network:
         self,
         node: Node,
         gate_count: int,
-        make_step: Callable[[Node, Sizes, Multiply], PrepareStep],
+        make_step: Callable[[Node, Sizes], PrepareStep],
         states: Sequence[str],
     ) -> None:
         """Prepare scratch arrays.
@@ -147,43 +139,38 @@ class Network:
         self._is_cell = "steps" not in node.options
         self._names = [STATES.get(name, name) for name in node.operands]
         self._initial = states
-        self._states = [scratch((sizes.together, sizes.rows, sizes.hidden)) for _ in states]
+        self._states = [scratch((sizes.directions, sizes.rows, sizes.hidden)) for _ in states]
         self._in_float16 = node.outputs[0].data_type == "float16"
-        is_widened = self._in_float16 and sizes.steps == 1
-        self._widened = scratch(int(WIDENED * allowance(node)) // 4 if is_widened else 0)
-        self._multiply: Multiply = partial(widened_product, self._widened) if is_widened else prepared_product
-        self._prepare_step = make_step(node, sizes, self._multiply)
-        step_elements = sizes.together * sizes.rows * (gate_count * sizes.hidden + sizes.features)
-        most = int((1 - WIDENED) * allowance(node)) // 4 - sizes.together * sizes.rows * sizes.hidden * (gate_count + 3)
+        self._prepare_step = make_step(node, sizes)
+        rows = sizes.directions * sizes.rows
+        most = allowance(node) // 4 - rows * sizes.hidden * (gate_count + 3)
+        step_elements = rows * (gate_count * sizes.hidden + sizes.features)
         self._span = min(sizes.steps, max(1, min(PROJECTED, most) // step_elements))
-        self._shares = scratch((gate_count, sizes.together, self._span * sizes.rows, sizes.hidden))
+        self._shares = scratch((gate_count, sizes.directions, self._span * sizes.rows, sizes.hidden))
 
     def kernel(self) -> Kernel:
         """Return the kernel of the node."""
         return self if self._in_float16 else PreparedKernel(self.prepare)
 
     def __call__(self, *arrays: Array) -> None:
-        """Compute, preparing one direction at a time; its float16 weights may be widened while it runs."""
-        for run in self._prepare_each(arrays):
-            run()
+        """Compute; float16 weights are widened at each call."""
+        self.prepare(*arrays)()
 
     def prepare(self, *arrays: Array) -> Run:
         """Return the run of the network, with operands and outputs bound."""
         return in_order(list(self._prepare_each(arrays)))
 
     def _prepare_each(self, arrays: tuple[Array, ...]) -> Iterator[Run]:
-        """Yield runs of some rows of the batch, in the directions that are computed at a time."""
+        """Yield runs of some rows of the batch."""
         if self._is_cell:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
         outputs = arrays[len(self._names) :]
-        for first in range(0, len(self._sizes.backward), self._sizes.together):
-            directions = slice(first, first + self._sizes.together)
-            parameters = Parameters.of(given, directions, self._sizes)
-            step = self._prepare_step(parameters, self._states)
-            for start in tile_starts(self._sizes.batch, self._sizes.rows):
-                rows = slice(start, start + self._sizes.rows)
-                yield self._prepare_rows(given, outputs, parameters, step, directions, rows)
+        parameters = Parameters.of(given, self._sizes)
+        step = self._prepare_step(parameters, self._states)
+        for start in tile_starts(self._sizes.batch, self._sizes.rows):
+            rows = slice(start, start + self._sizes.rows)
+            yield self._prepare_rows(given, outputs, parameters, step, rows)
 
     def _prepare_rows(
         self,
@@ -191,20 +178,19 @@ class Network:
         outputs: Sequence[Array],
         parameters: Parameters,
         step: Step,
-        directions: slice,
         rows: slice,
     ) -> Run:
-        """Return the run of some rows of the batch in some directions."""
+        """Return the run of some rows of the batch."""
         last, sequences = outputs[: len(self._states)], outputs[len(self._states) :]
         begin = [
-            partial(np.copyto, state, given[name][directions, rows] if name in given else ZERO)
+            partial(np.copyto, state, given[name][:, rows] if name in given else ZERO)
             for state, name in zip(self._states, self._initial, strict=True)
         ]
         end = [
-            partial(np.copyto, output[directions, rows], state, casting="same_kind")
+            partial(np.copyto, output[:, rows], state, casting="same_kind")
             for output, state in zip(last, self._states, strict=True)
         ]
-        spans = list(self._project(given["input"][:, rows], parameters, directions))
+        spans = list(self._project(given["input"][:, rows], parameters))
 
         def run() -> None:
             for copy in begin:
@@ -215,27 +201,27 @@ class Network:
                 for row in range(0, shares.shape[2], self._sizes.rows):
                     step(shares[:, :, row : row + self._sizes.rows])
                     for sequence in sequences:
-                        self._keep(sequence, steps, directions, rows)
+                        self._keep(sequence, steps, rows)
                     steps += 1
             for copy in end:
                 copy()
 
         return run
 
-    def _keep(self, sequence: Array, step: int, directions: slice, rows: slice) -> None:
+    def _keep(self, sequence: Array, step: int, rows: slice) -> None:
         """Copy the hidden states after a step into the sequence, at the place of the step's input."""
-        for direction, hidden in enumerate(self._states[0], directions.start):
+        for direction, hidden in enumerate(self._states[0]):
             time = self._sizes.steps - 1 - step if self._sizes.backward[direction] else step
             np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
 
-    def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[tuple[Run, Array]]:
+    def _project(self, input: Array, parameters: Parameters) -> Iterator[tuple[Run, Array]]:
         """Yield runs computing the input's part of the gates for some steps, and its arrays; in reverse if backward."""
         steps, rows = self._sizes.steps, self._sizes.rows
         for start in range(0, steps, self._span):
             count = min(self._span, steps - start)
             shares = self._shares[:, :, : count * rows]
             runs = []
-            for direction, is_backward in enumerate(self._sizes.backward[directions]):
+            for direction, is_backward in enumerate(self._sizes.backward):
                 x = input[steps - start - count : steps - start][::-1] if is_backward else input[start : start + count]
                 here = slice(direction, direction + 1)
                 runs.append(self._prepare_share(x, parameters.weight[:, here], shares[:, here]))
@@ -247,28 +233,9 @@ class Network:
         """Return the products of some steps: of a float32 copy in their order, unless they are in this form already."""
         shape = (1, -1, self._sizes.features)
         if x.dtype == np.float32 and x.flags.c_contiguous:
-            return self._multiply(x.reshape(shape), weights, share)
+            return prepared_product(x.reshape(shape), weights, share)
 
-        def multiply_copy() -> None:
-            self._multiply(float32(x).reshape(shape), weights, share)()
-
-        return multiply_copy
-
-
-def widened_product(widened: Array, x: Array, weights: Array, products: Array) -> Run:
-    """Return the products by the float16 weights of each gate, which are widened part by part."""
-    gates, directions, inputs, outputs = weights.shape
-    step = max(1, len(widened) // inputs)
-
-    def run() -> None:
-        for gate, direction, start in itertools.product(range(gates), range(directions), range(0, outputs, step)):
-            part = weights[gate, direction, :, start : start + step].T
-            memory = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
-            wide = memory.reshape(part.shape)
-            np.copyto(wide, part)
-            matrix_product(x[direction], wide.T, products[gate, direction, :, start : start + step])
-
-    return run
+        return lambda: matrix_product(float32(x).reshape(shape), weights, share)
 
 
 @kernel(recurrent.gru, work=_work)
@@ -283,10 +250,10 @@ def lstm(node: Node) -> Kernel:
     return Network(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"]).kernel()
 
 
-def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
+def _gru_step(node: Node, sizes: Sizes) -> PrepareStep:
     layout = node.options["layout"]
     activate_both, activate_new = node.options["activations"] or GRU_ACTIVATIONS
-    gates = scratch((3, sizes.together, sizes.rows, sizes.hidden))
+    gates = scratch((3, sizes.directions, sizes.rows, sizes.hidden))
     update, reset = gates[layout.index("z")], gates[layout.index("r")]
     both, new = gates[:2], gates[2]  # the new gate comes last in either layout
     kept = scratch(update.shape)
@@ -294,13 +261,13 @@ def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
     def prepare(parameters: Parameters, states: Sequence[Array]) -> Step:
         hidden, weight, bias = states[0], parameters.recurrent_weight, parameters.recurrent_bias
         if node.options["reset_after"]:
-            begin = _sums(multiply, hidden, weight, bias, gates)
+            begin = _sums(hidden, weight, bias, gates)
             middle: list[Run] = [partial(np.multiply, new, reset, new)]
         else:
-            begin = _sums(multiply, hidden, weight[:2], None if bias is None else bias[:2], both)
+            begin = _sums(hidden, weight[:2], None if bias is None else bias[:2], both)
             middle = [
                 partial(np.multiply, hidden, reset, kept),
-                *_sums(multiply, kept, weight[2:], None if bias is None else bias[2], gates[2:]),
+                *_sums(kept, weight[2:], None if bias is None else bias[2], gates[2:]),
             ]
         middle = [*ACTIVATIONS[activate_both](both), *middle]
         end: list[Run] = [
@@ -326,17 +293,17 @@ def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
     return prepare
 
 
-def _lstm_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
+def _lstm_step(node: Node, sizes: Sizes) -> PrepareStep:
     layout = node.options["layout"]
     gate_activation, cell_activation, state_activation = node.options["activations"] or LSTM_ACTIVATIONS
-    gates = scratch((4, sizes.together, sizes.rows, sizes.hidden))
+    gates = scratch((4, sizes.directions, sizes.rows, sizes.hidden))
     by_name = {name: gates[index] for index, name in enumerate(layout)}
     names = [cell_activation if name == "g" else gate_activation for name in layout]
     product = scratch(gates.shape[1:])
 
     def prepare(parameters: Parameters, states: Sequence[Array]) -> Step:
         hidden, cell = states
-        begin = _sums(multiply, hidden, parameters.recurrent_weight, parameters.recurrent_bias, gates)
+        begin = _sums(hidden, parameters.recurrent_weight, parameters.recurrent_bias, gates)
         end: list[Run] = []
         if parameters.peepholes is not None:
             for name, peephole in zip(PEEPHOLE_GATES, parameters.peepholes, strict=True):
@@ -364,9 +331,9 @@ def _lstm_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
     return prepare
 
 
-def _sums(multiply: Multiply, hidden: Array, weights: Array, bias: Array | None, gates: Array) -> list[Run]:
+def _sums(hidden: Array, weights: Array, bias: Array | None, gates: Array) -> list[Run]:
     """Return the sums that gates take from the hidden state."""
-    runs = [multiply(hidden, weights, gates)]
+    runs = [prepared_product(hidden, weights, gates)]
     if bias is not None:
         runs.append(partial(np.add, gates, bias, gates))
     return runs

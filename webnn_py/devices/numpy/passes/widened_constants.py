@@ -14,11 +14,8 @@ from webnn_py.core.device.backend import Storage
 from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.core.graph_rewriting import NodeRule, of_operators
 from webnn_py.core.operators import conversion, matrix
-from webnn_py.core.operators.casting import cast_number
 from webnn_py.devices.plan import split_constant
 from webnn_py.devices.rewriting.passes import PassContext
-
-PRODUCTS: Final = (matrix.matmul, matrix.gemm)
 
 FEW: Final = 8
 """The most often that each element of the matrix may be used."""
@@ -27,12 +24,10 @@ MOST_BYTES: Final = 2**27
 """The most bytes that all of them in a graph may take in float32; later ones are widened at each dispatch."""
 
 
-def widened_constants(graph: Graph, _context: PassContext) -> NodeRule | None:
-    """Return the rule that computes float16 products of few rows in float32, rounded once; None without products."""
-    if not any(node.operator in PRODUCTS and node.outputs[0].data_type == "float16" for node in graph.nodes):
-        return None
+def widened_constants(graph: Graph, _context: PassContext) -> NodeRule:
+    """Return the rule that computes float16 products of few rows in float32, rounded once."""
     known = {result for node in split_constant(graph)[0] for result in node.results}
-    return of_operators(WidenedConstants(known).replace, *PRODUCTS)
+    return of_operators(WidenedConstants(known).replace, matrix.matmul)
 
 
 class WidenedConstants:
@@ -55,16 +50,12 @@ class WidenedConstants:
         factors: dict[str, Value] = {
             name: value for name, value in current.operands.items() if isinstance(value, Value)
         }
-        inner = factors["a"].descriptor.shape[-2 if node.options.get("a_transpose") else -1]
-        multiply_adds = output.element_count * inner
+        multiply_adds = output.element_count * factors["a"].descriptor.shape[-1]
         if not any(self._is_matrix(factors[name], multiply_adds) for name in ("a", "b")):
             return None
         operands = {name: self._widened(value, current) for name, value in factors.items()}
-        numbers = {
-            name: cast_number(node.options[name], "float16") for name in ("alpha", "beta") if name in node.options
-        }
         wide = MLOperandDescriptor("float32", output.shape)
-        product = Node(node.operator, operands, {**node.options, **numbers}, (wide,), node.label, node.drawn)
+        product = Node(node.operator, operands, node.options, (wide,), node.label, node.drawn)
         return {node.results[0]: _cast(product.results[0], "float16", node)}
 
     def _is_matrix(self, value: Value, multiply_adds: int) -> bool:

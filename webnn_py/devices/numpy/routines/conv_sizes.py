@@ -8,21 +8,22 @@ import attrs
 from webnn_py.core.graph import Node
 from webnn_py.core.operators.convolution import filter_shape
 from webnn_py.core.operators.windows import Slide, image_shape, slides
+from webnn_py.devices.numpy.routines.blas import for_blas, is_for_blas
+from webnn_py.devices.numpy.routines.float16 import NARROWING, float32
 from webnn_py.devices.numpy.scratch import allowance
-from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, Run, prepared
+from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, Run
 
 FEW_OUTPUTS: Final = 4
 """The output channels of a group up to which BLAS is bound by memory."""
 
 LEAST_IN_FLOAT16: Final = 2**19
-MOST_IN_FLOAT16: Final = 2**23
-"""The scratch bytes of float16: at least the least, and up to the most where its filter needs as much."""
+"""The bytes of scratch that a convolution of float16 may have: its windows and results are in float32."""
 
-MOST_EXCESS: Final = 1 / 2
-"""The share of the output's size that windows may span beyond it before elements are copied without padding."""
+MOST_REACH: Final = 1 / 4
+"""The share of the output's size that dilated windows may span before each element is copied separately."""
 
-MOST_SHIFTS: Final = 64
-"""The elements of a window up to which the filter is repeated for every column."""
+MOST_TAPS: Final = 64
+"""The elements of a window up to which a depthwise filter is small."""
 
 
 @attrs.frozen
@@ -72,7 +73,7 @@ class Convolution:
             options["filter_layout"],
             node.outputs[0].data_type,
             "bias" in node.operands,
-            float16_allowance(node) if node.outputs[0].data_type == "float16" else allowance(node),
+            max(allowance(node), LEAST_IN_FLOAT16 if node.outputs[0].data_type == "float16" else 0),
             is_turned,
         )
 
@@ -99,47 +100,48 @@ class Convolution:
 
     @property
     def most_elements(self) -> int:
-        """The elements of scratch that it may have."""
-        return self.allowance // 4
+        """The elements of scratch that it may have beside its filter in float32, if that is copied."""
+        copied = self.output_channels * self.group_inputs * self.tap_count if self.data_type == "float16" else 0
+        return max(self.allowance // 8, self.allowance // 4 - copied)
 
     @property
-    def copied_elements(self) -> int:
-        """The elements of the filter that it may copy at a time."""
-        most = self.most_elements
-        return max(most // 8, min(most * 2 // 5, most - self.tile_elements(1)))
-
-    @property
-    def is_spread(self) -> bool:
-        """Return whether windows span so much more than their elements that each element is copied separately.
-
-        A padded copy of the span of a tile would be larger than the tile, or not fit into the scratch at all.
-        """
-        if all(slide.dilation == 1 for slide in self.slides) or any(slide.stride > 1 for slide in self.slides):
-            return False
-        return any(
-            slide.reach - 1 > size * MOST_EXCESS for slide, size in zip(self.slides, self.output_sizes, strict=True)
+    def is_one_by_one(self) -> bool:
+        """Return whether each element of an image is a window of its own, which is multiplied as it is."""
+        return self.data_type == "float32" and all(
+            slide.window == slide.stride == 1 and slide.size == count and not slide.begin for slide, count in self._axes
         )
 
     @property
-    def pitch(self) -> int:
-        """The columns of padded images, in steps of the stride."""
-        horizontal = self.slides[1]
-        if self.is_spread:
-            return self.output_sizes[1]
-        return self.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
+    def is_spread(self) -> bool:
+        """Return whether dilated windows span so much that a padded copy would be larger than their elements."""
+        return any(slide.dilation > 1 and slide.reach > count * MOST_REACH for slide, count in self._axes)
 
-    def padded_elements(self, rows: int) -> int:
-        """Return the padded elements that some rows of windows of one group need."""
+    @property
+    def needs_padded_copy(self) -> bool:
+        """Return whether images are copied, with their padding, before their windows are."""
         if self.is_spread:
-            return 0
+            return False
+        is_padded = any(
+            slide.begin or (count - 1) * slide.stride + slide.reach > slide.size for slide, count in self._axes
+        )
+        return is_padded or (self.tap_count > 1 and (self.data_type != "float32" or self.layout != "nchw"))
+
+    @property
+    def _axes(self) -> list[tuple[Slide, int]]:
+        """The slide along height and width, each with the number of windows."""
+        return list(zip(self.slides, self.output_sizes, strict=True))
+
+    def spans(self, rows: int) -> tuple[int, int]:
+        """Return the height and the width of what some rows of windows span."""
         vertical, horizontal = self.slides
-        phases = min(vertical.stride, vertical.window) * min(horizontal.stride, horizontal.window)
-        return self.pitch * self.group_inputs * phases * (rows + (vertical.reach - 1) // vertical.stride)
+        width = (self.output_sizes[1] - 1) * horizontal.stride + horizontal.reach
+        return (rows - 1) * vertical.stride + vertical.reach, width
 
     def tile_elements(self, rows: int) -> int:
-        """Return the scratch elements for some rows of one group: the windows, their padded images, and the results."""
-        windows = self.pitch * rows * (self.group_inputs * self.tap_count + self.group_outputs)
-        return self.padded_elements(rows) + windows
+        """Return the scratch elements for some rows of windows of one group of one image."""
+        padded = self.group_inputs * prod(self.spans(rows)) if self.needs_padded_copy else 0
+        results = self.group_outputs * (1 + NARROWING // 4) if self.data_type == "float16" else 0
+        return padded + rows * self.output_sizes[1] * (self.group_inputs * self.tap_count + results)
 
     @property
     def has_few_outputs(self) -> bool:
@@ -149,29 +151,55 @@ class Convolution:
     @property
     def is_depthwise(self) -> bool:
         """Return whether every channel has its own small filter, or a few of them."""
-        return self.group_inputs == 1 and self.has_few_outputs and self.tap_count <= MOST_SHIFTS
+        return self.group_inputs == 1 and self.has_few_outputs and self.tap_count <= MOST_TAPS
 
     @property
     def is_window_first(self) -> bool:
         """Return whether the filter has height and width before the input channels."""
         return self.filter_layout in ("hwio", "ohwi")
 
-    def upright(self, convolve: Kernel) -> Kernel:
+    def filter_view(self, filter_: Array) -> Array | None:
+        """Return a filter of conv2d as matrices that BLAS takes, without a copy; None where that is impossible.
+
+        They are [groups, output channels of a group, elements of a window]; the elements are in the filter's own order.
+        """
+        if self.data_type != "float32":
+            return None
+        try:
+            matrices = self._matrices(filter_, copy=False)
+        except ValueError:
+            return None
+        return matrices if is_for_blas(matrices) else None
+
+    def filter_matrices(self, filter_: Array) -> Array:
+        """Return a filter of conv2d as matrices, as :meth:`filter_view` does, copied to float32 where necessary."""
+        return for_blas(self._matrices(float32(filter_), copy=None))
+
+    def _matrices(self, filter_: Array, *, copy: bool | None) -> Array:
+        if self.filter_layout in ("oihw", "ohwi"):
+            return filter_.reshape(self.groups, self.group_outputs, -1, copy=copy)
+        return filter_.reshape(-1, self.groups, self.group_outputs, copy=copy).transpose(1, 2, 0)
+
+    def planes(self, images: Array) -> Array:
+        """Return images as a view: [batch, channels, height, width]."""
+        return images if self.layout == "nchw" else images.transpose(0, 3, 1, 2)
+
+    def by_group(self, images: Array) -> Array:
+        """Return images as a view: [batch, groups, channels of a group, height, width]."""
+        planes = self.planes(images)
+        return planes.reshape(self.batch, self.groups, -1, *planes.shape[2:], copy=False)
+
+    def bias(self, rest: tuple[Array, ...]) -> Array | None:
+        """Return the bias in float32, [groups, outputs of a group, 1, 1], given the arrays behind the filter."""
+        return float32(rest[0]).reshape(self.groups, -1, 1, 1) if self.has_bias else None
+
+    def upright(self, convolve: PreparedKernel) -> Kernel:
         """Return the kernel for the node's images, given the kernel for images that are turned if ``is_turned``."""
         if not self.is_turned:
             return convolve
         axes = (2, 3) if self.layout == "nchw" else (1, 2)
 
         def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
-            return prepared(convolve, images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
+            return convolve.prepare(images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
 
         return PreparedKernel(prepare)
-
-
-def float16_allowance(node: Node) -> int:
-    """Return the bytes of scratch for float16, which needs the filter and the windows in float32.
-
-    Where the filter is cut, the windows are copied again for each part of it, or vice versa.
-    """
-    widened = 4 * node.operand("filter").element_count
-    return max(allowance(node), LEAST_IN_FLOAT16, min(2 * widened, MOST_IN_FLOAT16))

@@ -5,6 +5,7 @@ windows spans are one matrix, and the next row of windows has the same matrix at
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Final, Self
 
@@ -13,13 +14,10 @@ import numpy as np
 
 from webnn_py.devices.numpy.routines.blas import matrix_product
 from webnn_py.devices.numpy.routines.conv_sizes import Convolution
-from webnn_py.devices.numpy.routines.float16 import NARROWING, float32
-from webnn_py.devices.numpy.routines.im2col import emit
-from webnn_py.devices.numpy.routines.im2col_tiles import not_empty
-from webnn_py.devices.numpy.routines.packed_filter import PackedFilter
+from webnn_py.devices.numpy.routines.float16 import NARROWING, narrow
 from webnn_py.devices.numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.devices.numpy.scratch import scratch
-from webnn_py.devices.numpy.table import Array, Kernel
+from webnn_py.devices.numpy.table import Array, PreparedKernel
 
 TILE: Final = 2**17
 """The most elements of scratch of a tile, which fits in cache."""
@@ -32,16 +30,15 @@ LOW: Final = 3
 def has_overlapping_rows(conv: Convolution) -> bool:
     """Return whether windows have adjacent rows, and products of single rows of windows are large enough."""
     vertical, (_, width) = conv.slides[0], conv.output_sizes
-    if conv.layout != "nchw" or not conv.is_depthwise or conv.is_spread or vertical.dilation > 1:
+    if conv.layout != "nchw" or not conv.is_depthwise or vertical.dilation > 1:
         return False
     return vertical.window > LOW or (vertical.window > 1 and width >= SHORT)
 
 
-def overlapping_rows(conv: Convolution) -> Kernel:
+def overlapping_rows(conv: Convolution) -> PreparedKernel:
     """Make the kernel of a depthwise convolution of nchw images."""
     vertical, (height, width) = conv.slides[0], conv.output_sizes
-    packed = PackedFilter(conv, window_first=False)
-    most = min(TILE, conv.most_elements - packed.elements)
+    most = min(TILE, conv.most_elements)
     # The copies of each row of the image, the row itself in float32 if it is float16, and the products.
     in_float16 = conv.data_type == "float16"
     row = conv.slides[1].window * width + (conv.slides[1].size if in_float16 else 0)
@@ -54,23 +51,28 @@ def overlapping_rows(conv: Convolution) -> Kernel:
     copies = ColumnCopies.of(conv, channels, spanned, tops)
     matrices = matrices_of(conv, copies.memory, rows)
     results = scratch((channels if sums else 0, conv.group_outputs, rows, width))
-    by_group = (conv.batch, conv.groups, conv.group_outputs, height, width)
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
-        bias = float32(rest[0]).reshape(conv.groups, -1, 1, 1) if conv.has_bias else None
-        output = rest[-1].reshape(by_group, copy=False)
+        filters, bias, output = conv.filter_matrices(filter_), conv.bias(rest), conv.by_group(rest[-1])
         copies.clear()
-        for part, filters in packed.of(filter_)():
-            tiles = product(tile_starts(conv.groups, channels), range(conv.batch), zip(starts, tops, strict=True))
-            for channel, image, (first, top) in tiles:
-                here = slice(channel, channel + channels)
-                copies.fill(images[image, here], top)
-                region = output[image, here, part, first : first + rows]
-                result = results[:, part] if sums else region
-                matrix_product(filters[here, None], matrices, result.transpose(0, 2, 1, 3))
-                emit(result, None if bias is None else bias[here, part], region)
+        tiles = product(tile_starts(conv.groups, channels), range(conv.batch), zip(starts, tops, strict=True))
+        for channel, image, (first, top) in tiles:
+            here = slice(channel, channel + channels)
+            copies.fill(images[image, here], top)
+            region = output[image, here, :, first : first + rows]
+            result = results if sums else region
+            matrix_product(filters[here, None], matrices, result.transpose(0, 2, 1, 3))
+            if bias is not None:
+                np.add(result, bias[here], out=result)
+            if sums:
+                narrow(result, region)
 
-    return run
+    return PreparedKernel(lambda *arrays: partial(run, *arrays))
+
+
+def not_empty(*arrays: Array) -> list[Array]:
+    """Return the arrays that have elements."""
+    return [array for array in arrays if array.size]
 
 
 def matrices_of(conv: Convolution, memory: Array, rows: int) -> Array:

@@ -1,10 +1,5 @@
 """Tiles: equal parts of a range, and the positions of a strided walk inside one."""
 
-import numpy as np
-
-from webnn_py.core.operators.windows import Slide
-from webnn_py.devices.numpy.table import Array
-
 
 def tile_size(total: int, most: float) -> int:
     """Return the size of equal tiles of at most ``most`` (but at least 1) covering ``total``; the last may overlap."""
@@ -25,13 +20,6 @@ def inside(first: int, step: int, count: int, size: int) -> tuple[int, int]:
     begin = min(max(-(first // step), 0), count)
     end = min(max(-((first - size) // step), begin), count)
     return begin, end
-
-
-def inside_of_windows(slide: Slide, count: int) -> tuple[Array, Array]:
-    """Return the index of the first element of each window in the image, and the index after the last."""
-    first = np.arange(count) * slide.stride - slide.begin
-    begin = np.clip(-(first // slide.dilation), 0, slide.window)
-    return begin, np.clip(-((first - slide.size) // slide.dilation), begin, slide.window)
 
 
 def steps_of(first: int, step: int, begin: int, end: int) -> slice:

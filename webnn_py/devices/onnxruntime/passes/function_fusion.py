@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from webnn_py.devices.onnxruntime.providers import CPU
-from webnn_py.devices.rewriting.passes import RulePass
 from webnn_py.devices.rewriting.root_mean_square import SCALED_RMS_NORMALIZATION
-from webnn_py.devices.rewriting.rule import RewriteRule
+from webnn_py.devices.rewriting.rule import RewriteRule, RulePass
 
 
 def _hard_swish_gate(b: Any, x: Any) -> Any:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webnn_py.devices.rewriting.passes import GraphPass, PassManager, RulePass
+from webnn_py.devices.rewriting.passes import GraphPass, PassManager
 from webnn_py.devices.rewriting.root_mean_square import RMS_NORMALIZATION
+from webnn_py.devices.rewriting.rule import RulePass
 from webnn_py.devices.wgpu.passes.composite_expansion import COMPOSITES, expand_composites
 from webnn_py.devices.wgpu.passes.equal_nodes import EQUAL_NODES, merge_equal_nodes
 from webnn_py.devices.wgpu.passes.horizontal_fusion import HORIZONTAL_FUSION, fuse_horizontally
