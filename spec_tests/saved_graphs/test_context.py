@@ -24,10 +24,10 @@ from webnn_py import (
     QuotaExceededError,
     UnknownError,
 )
-from webnn_py.core.device.backend import SavesCode
-from webnn_py.core.graph import ContentKey
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.devices.content_keys import ContentKey
+from webnn_py.devices.saved_code import SavesCode
 from webnn_py.saved_graphs import SavedGraphs
 
 backend = on_each(DEVICES)

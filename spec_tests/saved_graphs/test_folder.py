@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from webnn_py.core.descriptors import MLOperandDescriptor
-from webnn_py.core.device.records.saved_code import SavedCode, UnusableFileError
+from webnn_py.devices.saved_code import SavedCode, UnusableFileError
 from webnn_py.saved_graphs import folder as folders
 from webnn_py.saved_graphs import sealed
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
@@ -234,7 +234,7 @@ PROCESS = """
     from pathlib import Path
     from spec_tests.saved_graphs.test_folder import DEVICE, graph
     from webnn_py.saved_graphs.folder import GraphFolder
-    from webnn_py.core.device.records.saved_code import UnusableFileError
+    from webnn_py.devices.saved_code import UnusableFileError
 
     folder, own = GraphFolder(Path(sys.argv[1]), 60_000), int(sys.argv[2])
     print("ready", flush=True)

@@ -3,7 +3,9 @@
 * ``composites``: operators that some devices have as one.
 * ``plan``, ``in_place``, ``shared_constants``: parts of a build: an arena, updated caches, constants kept once.
 * ``kernel_nodes``, ``flops``: what a kernel has computed, for timings.
+* ``content_keys``: keys of constants' bytes; ``saved_code``: the form in which a device saves a graph.
 * ``worker_thread``, ``host_processor``: for devices that run on the processor.
+* ``forking``: drivers and native objects in a forked process.
 """
 
 from webnn_py.core.device.registry import add_device

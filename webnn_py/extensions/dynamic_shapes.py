@@ -26,7 +26,7 @@ from webnn_py.core.device.device import GraphHandle
 from webnn_py.core.errors import NotSupportedError, UnknownError
 from webnn_py.core.extension import Compile, Extension, Variant, compile_step
 from webnn_py.core.frozen import frozen
-from webnn_py.core.graph import Constant, ContentKey, Graph, Input, Node, Value
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.core.in_flight import done
 from webnn_py.core.message_text import device_text, in_brackets, listed, shown
@@ -34,6 +34,7 @@ from webnn_py.core.operators.declaration import Operator, of_operands
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import Refused
 from webnn_py.core.timelines.promise import MLPromise
+from webnn_py.devices.content_keys import ContentKey
 
 
 class _Size:

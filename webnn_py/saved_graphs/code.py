@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import trio
 
-from webnn_py.core.device.backend import Backend, HostArray, SavesCode, Storage, constant_buffers
+from webnn_py.core.device.backend import Backend, HostArray, Storage, constant_buffers
 from webnn_py.core.device.compiling.four_bits import prepared
 from webnn_py.core.device.device import Device, GraphHandle
-from webnn_py.core.device.records.saved_code import SavedCode
 from webnn_py.core.graph import Constant, Graph
 from webnn_py.core.in_flight import done
+from webnn_py.devices.saved_code import SavedCode, SavesCode
 from webnn_py.extensions.subgraph_calls import without_calls
 from webnn_py.saved_graphs.nodes import from_saved, to_saved
 

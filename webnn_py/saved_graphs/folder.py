@@ -19,7 +19,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.core.device.records.saved_code import UnusableFileError
+from webnn_py.devices.saved_code import UnusableFileError
 from webnn_py.regular_files import NotRegularFileError, open_regular
 from webnn_py.saved_graphs.record import MOST_BYTES, SavedGraph
 from webnn_py.saved_graphs.sealed import DIGEST_BYTES, Label, pack, read_contents, read_label

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.core.device.records.saved_code import Bytes, SavedCode, UnusableFileError
-from webnn_py.core.graph import Constant, ContentKey, Graph, Input, Node, Value
+from webnn_py.core.graph import Constant, Graph, Input, Node, Value
 from webnn_py.core.operators.declaration import of_operands
 from webnn_py.devices.composites.by_name import operator_of
+from webnn_py.devices.content_keys import ContentKey
+from webnn_py.devices.saved_code import Bytes, SavedCode, UnusableFileError
 from webnn_py.saved_graphs.record import as_json, from_json
 
 FORM: Final = "nodes"

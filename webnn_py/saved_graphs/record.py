@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.core.descriptors import MLOperandDescriptor
-from webnn_py.core.device.records.saved_code import SavedCode
+from webnn_py.devices.saved_code import SavedCode
 
 MOST_BYTES: Final = 2**32
 """The most bytes of a folder of saved graphs, unless ``most_bytes`` says otherwise."""

@@ -26,7 +26,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.core.device.records.saved_code import Bytes, SavedCode, UnusableFileError
+from webnn_py.devices.saved_code import Bytes, SavedCode, UnusableFileError
 from webnn_py.saved_graphs.record import SavedGraph, as_json, from_json
 from webnn_py.version import __version__
 

@@ -22,6 +22,7 @@ from webnn_py.core.graph import Graph
 from webnn_py.core.message_text import shown
 from webnn_py.core.observer import ObservedContext
 from webnn_py.core.timelines.device_timeline import DeviceOperation
+from webnn_py.devices.content_keys import contents
 from webnn_py.tracing.lifetimes import MAKES_BUFFER
 from webnn_py.tracing.operation import Operation, Operations
 from webnn_py.tracing.source import Source, user_source
@@ -258,7 +259,7 @@ class Check:
         if number is not None:
             self._made[number] = _Made("graph", operation.source, operation.context.number)
         if isinstance(graph, Graph):
-            signature = blake2b(repr(graph.contents()).encode()).digest()
+            signature = blake2b(repr(contents(graph)).encode()).digest()
             if signature in context.builds:
                 self._found["built-again", operation.source, context.builds[signature]] += 1
             else:

@@ -6,8 +6,8 @@ from spec_tests.onnx_models import single_node
 from spec_tests.onnx_models.single_node import parsed
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
-from webnn_py.core.graph import ContentKey
 from webnn_py.core.operators.declaration import Operator
+from webnn_py.devices.content_keys import ContentKey
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.conversion import model_conversion
 from webnn_py.onnx_models.folding import evaluation

@@ -9,7 +9,6 @@ import trio
 
 from webnn_py.core.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.core.device.records.failure import Failure
-from webnn_py.core.device.records.saved_code import SavedCode
 from webnn_py.core.graph import Graph
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.limits import MAX_RANK
@@ -249,20 +248,6 @@ class CountsItself(Protocol):
 
     def statistics(self) -> Mapping[str, int]:
         """Return the counts as they are now, by names that the device documents."""
-
-
-@runtime_checkable
-class SavesCode(Protocol):
-    """A backend that can serialize what it has compiled; with others, nodes are serialized and compiled again."""
-
-    code_identity: str
-    """The adapter, driver, versions and options that code depends on; code of another identity is not loaded."""
-
-    def save_code(self, compiled: Any) -> SavedCode | Awaitable[SavedCode]:
-        """Serialize a compiled graph, without the contents of its intermediates."""
-
-    def load_code(self, code: SavedCode) -> CompiledGraph | Awaitable[CompiledGraph]:
-        """Load a compiled graph; raise ``UnusableFileError`` where the code is not this backend's."""
 
 
 @runtime_checkable

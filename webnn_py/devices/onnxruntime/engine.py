@@ -14,9 +14,9 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.backend import BackendInfo
-from webnn_py.core.device.forking import Driver, keep_in_children
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import nearest, shown
+from webnn_py.devices.forking import Driver, keep_in_children
 from webnn_py.devices.host_processor import processor
 from webnn_py.devices.onnxruntime.idle_optimizers import CHANGED_BY_NONE, idle
 from webnn_py.devices.onnxruntime.providers import CPU, Provider, of_name

@@ -12,7 +12,7 @@ from typing import Final, final
 from onnx import GraphProto, TensorProto
 
 from webnn_py.core.descriptors import DATA_TYPES
-from webnn_py.core.graph import ContentKey
+from webnn_py.devices.content_keys import ContentKey
 from webnn_py.onnx_export.body import name_of
 from webnn_py.onnx_models.conversion.context import StaticValue, read_only
 from webnn_py.onnx_models.reading.tensors import tensor_array

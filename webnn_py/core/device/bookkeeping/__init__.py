@@ -1,1 +1,1 @@
-"""Parts of ``Device``: copies through the host, memory that is lent, nodes to be saved."""
+"""Parts of ``Device``: copies through the host, memory that is lent."""

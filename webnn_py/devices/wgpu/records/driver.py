@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webnn_py.core.device.forking import Driver
+from webnn_py.devices.forking import Driver
 
 DRIVER: Final = Driver("WebGPU")
 """wgpu-native with the GPUs' drivers."""

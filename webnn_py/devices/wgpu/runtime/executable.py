@@ -16,12 +16,12 @@ import numpy as np
 import wgpu
 
 from webnn_py.core.device.backend import Memory, Storage
-from webnn_py.core.device.records.saved_code import Bytes, SavedCode
 from webnn_py.core.graph import Graph, Node, Output, Value
 from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.devices.plan import split_constant
 from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.devices.rewriting.report import PassReport
+from webnn_py.devices.saved_code import Bytes, SavedCode
 from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.devices.wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
 from webnn_py.devices.wgpu.lowering import LoweringContext, lowered

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.core.device.backend import KernelNode
-from webnn_py.core.device.records.saved_code import Bytes, SavedCode, UnusableFileError
+from webnn_py.devices.saved_code import Bytes, SavedCode, UnusableFileError
 from webnn_py.devices.shared_constants import Identity
 from webnn_py.devices.wgpu.passes.arena import BufferRange, DeviceMemory
 from webnn_py.devices.wgpu.records.buffer import Buffer
