@@ -26,7 +26,7 @@ HEAVY = (
     "webnn_py.profiling.measuring",
     "webnn_py.pictures",
     "webnn_py.devices.composites",
-    "webnn_py.core.decompositions.table",
+    "webnn_py.core.decompositions.activation",
     "webnn_py.devices.rewriting",
     "webnn_py.saved_graphs",
     "webnn_py.profiling.report",

@@ -11,7 +11,7 @@ import pytest
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.core import reference
-from webnn_py.core.decompositions import moving
+from webnn_py.core.decompositions import conversion
 from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.operators.registry import OPERATORS
 
@@ -33,7 +33,7 @@ def test_decompositions_are_called_as_their_operators_are():
 async def test_blockwise_expand_repeats_every_element_as_a_block(context, rng):
     builder, values = MLGraphBuilder(context), rng.standard_normal((2, 1, 3)).astype(np.float32)
     x = builder.input("x", data_type="float32", shape=values.shape)
-    y = moving.blockwise_expand(builder, x, [4, 5, 3])
+    y = conversion.blockwise_expand(builder, x, [4, 5, 3])
     got = await compute(context, builder, {"x": values}, {"y": y})
     np.testing.assert_array_equal(got["y"], values.repeat(2, axis=0).repeat(5, axis=1))
 

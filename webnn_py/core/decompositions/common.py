@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from functools import wraps
+from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from webnn_py.core.descriptors import MLOperandDataType
@@ -11,6 +12,8 @@ from webnn_py.core.operators.declaration import Decomposition
 from webnn_py.core.operators.idl import MLNumber
 from webnn_py.core.operators.methods import Builder, OperatorMethods
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.core.operators.registry import CATEGORIES
+from webnn_py.core.operators.windows import InputLayout, Slide, image_axes
 
 DECOMPOSED: Final[dict[str, Decomposition]] = {}
 """The decompositions so far, by the operators' names; :mod:`webnn_py.core.decompositions.table` has all of them."""
@@ -20,11 +23,24 @@ DecompositionT = TypeVar("DecompositionT", bound=Decomposition)
 _CODES: Final = {"float32": "f", "int32": "i", "int64": "q"}
 """How the module ``array`` writes numbers of a data type."""
 
+GREATEST: Final = (2 - 2**-23) * 2.0**127
+"""The greatest finite float32."""
+
+Slides = tuple[Slide, Slide]
+"""How windows slide along the height and along the width of images."""
+
 
 def decomposition(function: DecompositionT) -> DecompositionT:
     """Enter the decomposition of the operator of its name."""
     DECOMPOSED[function.__name__] = function
     return function
+
+
+def decomposition_of(name: str, category: str) -> Decomposition | None:
+    """Return the decomposition of an operator; None for a primitive, and for an operator of another package."""
+    if category in CATEGORIES:
+        import_module(f"webnn_py.core.decompositions.{category}")
+    return DECOMPOSED.get(name)
 
 
 def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
@@ -88,6 +104,14 @@ def stacked(builder: OperatorMethods, parts: Sequence[MLOperand], axis: int) -> 
     shape = list(parts[0].shape)
     shape.insert(axis, 1)
     return joined(builder, [builder.reshape(part, shape) for part in parts], axis)
+
+
+def channels_first(builder: Builder, input: MLOperand, layout: InputLayout) -> MLOperand:
+    return input if layout == "nchw" else builder.transpose(input, permutation=image_axes(layout))
+
+
+def laid_out(builder: Builder, output: MLOperand, layout: InputLayout) -> MLOperand:
+    return output if layout == "nchw" else builder.transpose(output, permutation=[0, 2, 3, 1])
 
 
 def widened(function: Decomposition) -> Any:

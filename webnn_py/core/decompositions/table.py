@@ -1,24 +1,14 @@
-"""Operators expressed by others: for all options, the emulations of the specification or equivalent ones.
-
-Each function is called as the operator of its name is, with a builder in front and without a label, and returns what
-that operator's method would. Numbers take the data type of the input; float16 is computed in float32 and rounded once.
-What they end in are the primitives, which have none: arithmetic, equal, greater, lesser, where, cast, abs, the
-elementary functions, matmul, four reductions, concat, expand, reshape, slice, transpose, gather and scatter_nd.
-
-A device has them run in the place of operators that it does not claim (``core/device/compiling/expansion.py``).
-"""
+"""All decompositions; a build imports those of the categories that it needs."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from webnn_py.core.decompositions import elementwise, images, moving, reducing  # noqa: F401 - they enter theirs
-from webnn_py.core.decompositions.common import DECOMPOSED, widened
+from webnn_py.core.decompositions.common import DECOMPOSED
 from webnn_py.core.operators.declaration import Decomposition
-from webnn_py.core.operators.unrolling import gru, gru_cell, lstm, lstm_cell
+from webnn_py.core.operators.registry import import_categories
 
-for _function in (gru, gru_cell, lstm, lstm_cell):
-    widened(_function)
+import_categories("webnn_py.core.decompositions")
 
 DECOMPOSITIONS: Final[Mapping[str, Decomposition]] = MappingProxyType(DECOMPOSED)
 """The decompositions by the operators' names."""

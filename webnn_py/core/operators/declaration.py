@@ -211,9 +211,9 @@ class Operator(Generic[P, OutputT]):
     @cached_property
     def decomposition(self) -> Decomposition | None:
         """Return the function that draws what it computes by other operators; None for a primitive."""
-        from webnn_py.core.decompositions.table import DECOMPOSITIONS  # noqa: PLC0415 - they are made of declarations
+        from webnn_py.core.decompositions.common import decomposition_of  # noqa: PLC0415 - they are made of declarations
 
-        return DECOMPOSITIONS.get(self.name)
+        return decomposition_of(self.name, self.category)
 
     @cached_property
     def operand_names(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ CATEGORIES: Final = (
     "normalization",
     "recurrent",
 )
-"""Operators are sorted into these, by one module of the same name here, on each device and among the ONNX rules."""
+"""Operators are sorted into these: a module of the name here, and for decompositions, kernels and ONNX rules each."""
 
 
 def import_categories(package: str) -> None:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from webnn_py.core.decompositions.moving import counted_from_start
+from webnn_py.core.decompositions.indexing import counted_from_start
 from webnn_py.core.operators import indexing
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import refuse

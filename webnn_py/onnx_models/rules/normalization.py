@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-from webnn_py.core.decompositions.reducing import moments
+from webnn_py.core.decompositions.normalization import moments
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext

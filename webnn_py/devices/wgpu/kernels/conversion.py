@@ -7,7 +7,7 @@ float32 rounds to.
 
 from collections.abc import Sequence
 
-from webnn_py.core.decompositions.moving import blockwise_expand
+from webnn_py.core.decompositions.conversion import blockwise_expand
 from webnn_py.core.descriptors import FOUR_BITS
 from webnn_py.core.graph import Node, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from webnn_py.core.decompositions import recurrent as unrolling
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Node, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder
 from webnn_py.core.message_text import in_brackets
-from webnn_py.core.operators import recurrent, unrolling
+from webnn_py.core.operators import recurrent
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS

@@ -1,4 +1,4 @@
-"""Reductions and what is made of them: indices of extremes, sums up to an element, softmax, normalization, gemm.
+"""Reductions, indices of extremes, and sums up to an element.
 
 Sums and squares that overflow, or vanish, on the way are scaled by a power of two, which changes no digit.
 """
@@ -6,14 +6,11 @@ Sums and squares that overflow, or vanish, on the way are scaled by a power of t
 import math
 from collections.abc import Sequence
 
-from webnn_py.core.decompositions.common import along, cut, decomposition, number, padded, widened
-from webnn_py.core.decompositions.elementwise import GREATEST
+from webnn_py.core.decompositions.common import GREATEST, along, cut, decomposition, number, padded, widened
 from webnn_py.core.descriptors import MLOperandDataType
 from webnn_py.core.operators.declaration import Decomposition
-from webnn_py.core.operators.methods import Builder, OperatorMethods
-from webnn_py.core.operators.normalization import layer_axes
+from webnn_py.core.operators.methods import Builder
 from webnn_py.core.operators.operand import MLOperand
-from webnn_py.core.operators.windows import InputLayout, image_axes
 
 
 def _arg(name: str, reduce: str) -> Decomposition:
@@ -41,6 +38,8 @@ def _arg(name: str, reduce: str) -> Decomposition:
 
 
 arg_min = decomposition(_arg("arg_min", "reduce_min"))
+
+
 arg_max = decomposition(_arg("arg_max", "reduce_max"))
 
 
@@ -66,9 +65,6 @@ def cumulative_sum(
         result = builder.add(result, shifted(result, count))
         count *= 2
     return result
-
-
-# --- reductions --------------------------------------------------------------------------------------------------
 
 
 def scale_for(builder: Builder, greatest: MLOperand, *, squares: bool) -> MLOperand:
@@ -145,117 +141,3 @@ def reduce_sum_square(
     builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = None, keep_dimensions: bool = False
 ) -> MLOperand:
     return builder.reduce_sum(builder.mul(input, input), axes=axes, keep_dimensions=keep_dimensions)
-
-
-@widened
-def softmax(builder: Builder, input: MLOperand, axis: int) -> MLOperand:
-    greatest = builder.reduce_max(input, axes=[axis], keep_dimensions=True)
-    powers = builder.exp(builder.sub(input, greatest))
-    return builder.div(powers, builder.reduce_sum(powers, axes=[axis], keep_dimensions=True))
-
-
-@widened
-def gemm(
-    builder: Builder,
-    a: MLOperand,
-    b: MLOperand,
-    *,
-    c: MLOperand | None = None,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    a_transpose: bool = False,
-    b_transpose: bool = False,
-) -> MLOperand:
-    a = builder.transpose(a) if a_transpose else a
-    b = builder.transpose(b) if b_transpose else b
-    product = builder.matmul(a, b)
-    product = product if alpha == 1 else builder.mul(number(builder, alpha, a), product)
-    if c is None:
-        return product
-    return builder.add(product, c if beta == 1 else builder.mul(number(builder, beta, a), c))
-
-
-# --- normalization -------------------------------------------------------------------------------------------------
-
-
-@widened
-def batch_normalization(
-    builder: Builder,
-    input: MLOperand,
-    mean: MLOperand,
-    variance: MLOperand,
-    *,
-    scale: MLOperand | None = None,
-    bias: MLOperand | None = None,
-    axis: int = 1,
-    epsilon: float = 1e-5,
-) -> MLOperand:
-    shape = _sizes_at(input, [axis])
-    centered = builder.sub(input, builder.reshape(mean, shape))
-    return _normalized(builder, centered, builder.reshape(variance, shape), epsilon, scale, bias, shape)
-
-
-@widened
-def instance_normalization(
-    builder: Builder,
-    input: MLOperand,
-    *,
-    scale: MLOperand | None = None,
-    bias: MLOperand | None = None,
-    epsilon: float = 1e-5,
-    layout: InputLayout = "nchw",
-) -> MLOperand:
-    _, channels, height, width = image_axes(layout)
-    _, centered, variance = moments(builder, input, [height, width])
-    return _normalized(builder, centered, variance, epsilon, scale, bias, _sizes_at(input, [channels]))
-
-
-@widened
-def layer_normalization(
-    builder: Builder,
-    input: MLOperand,
-    *,
-    scale: MLOperand | None = None,
-    bias: MLOperand | None = None,
-    axes: Sequence[int] | None = None,
-    epsilon: float = 1e-5,
-) -> MLOperand:
-    reduced = layer_axes(axes, input.rank)
-    ascending = sorted(range(len(reduced)), key=lambda index: reduced[index])
-    scale, bias = (
-        builder.transpose(operand, permutation=ascending) if operand is not None and operand.rank > 1 else operand
-        for operand in (scale, bias)
-    )
-    _, centered, variance = moments(builder, input, reduced)
-    return _normalized(builder, centered, variance, epsilon, scale, bias, _sizes_at(input, reduced))
-
-
-def _sizes_at(input: MLOperand, axes: Sequence[int]) -> list[int]:
-    """Return the input's shape, but 1 at all other axes."""
-    return [size if axis in axes else 1 for axis, size in enumerate(input.shape)]
-
-
-def moments(builder: OperatorMethods, input: MLOperand, axes: Sequence[int]) -> tuple[MLOperand, MLOperand, MLOperand]:
-    """Return the mean over axes, the input less that, and the variance."""
-    mean = builder.reduce_mean(input, axes=axes, keep_dimensions=True)
-    centered = builder.sub(input, mean)
-    return mean, centered, builder.reduce_mean(builder.mul(centered, centered), axes=axes, keep_dimensions=True)
-
-
-def _normalized(
-    builder: Builder,
-    centered: MLOperand,
-    variance: MLOperand,
-    epsilon: float,
-    scale: MLOperand | None,
-    bias: MLOperand | None,
-    shape: Sequence[int],
-) -> MLOperand:
-    """Divide by the deviation; then scale and bias, in the shape in which they broadcast."""
-    deviation = builder.sqrt(builder.add(variance, number(builder, epsilon, variance)))
-    result = builder.div(centered, deviation)
-    if scale is not None:
-        result = builder.mul(result, builder.reshape(scale, shape))
-    if bias is not None:
-        result = builder.add(result, builder.reshape(bias, shape))
-    return result

@@ -1,4 +1,4 @@
-"""Element by element: logic, unary functions, activations, quantization.
+"""Activations and softmax.
 
 Where the specification's formula overflows or cancels on the way, an equal one that does not stands here.
 """
@@ -6,16 +6,10 @@ Where the specification's formula overflows or cancels on the way, an equal one 
 import math
 from typing import Final
 
-from webnn_py.core.decompositions.common import decomposition, number, polynomial, widened
-from webnn_py.core.decompositions.moving import blockwise_expand
-from webnn_py.core.descriptors import MLOperandDataType
-from webnn_py.core.operators.casting import INTEGER_RANGES
+from webnn_py.core.decompositions.common import GREATEST, decomposition, number, polynomial, widened
 from webnn_py.core.operators.idl import MLNumber
 from webnn_py.core.operators.methods import Builder
 from webnn_py.core.operators.operand import MLOperand
-
-GREATEST: Final = (2 - 2**-23) * 2.0**127
-"""The greatest finite float32."""
 
 ERFC: Final = (
     *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807),
@@ -24,99 +18,9 @@ ERFC: Final = (
 """ln(erfc(z) / t) + z² as a polynomial of t = 1 / (1 + z / 2), the highest power first: good to 1.2e-7 (Numerical
 Recipes in C, section 6.2)."""
 
+
 TANH: Final = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 """(tanh(x) / x - 1) / x² as a polynomial of x², the highest power first: for |x| up to 0.625 (Cephes, tanhf)."""
-
-
-# --- logic -----------------------------------------------------------------------------------------------------
-
-
-@decomposition
-def logical_not(builder: Builder, a: MLOperand) -> MLOperand:
-    return builder.equal(a, number(builder, 0, a))
-
-
-def _truth(builder: Builder, a: MLOperand) -> MLOperand:
-    return builder.greater(a, number(builder, 0, a))
-
-
-@decomposition
-def logical_and(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
-    return builder.mul(_truth(builder, a), _truth(builder, b))
-
-
-@decomposition
-def logical_or(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
-    return builder.max(_truth(builder, a), _truth(builder, b))
-
-
-@decomposition
-def logical_xor(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
-    return builder.not_equal(_truth(builder, a), _truth(builder, b))
-
-
-@decomposition
-def not_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
-    return builder.logical_not(builder.equal(a, b))
-
-
-@decomposition
-def greater_or_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
-    return builder.logical_or(builder.greater(a, b), builder.equal(a, b))
-
-
-@decomposition
-def lesser_or_equal(builder: Builder, a: MLOperand, b: MLOperand) -> MLOperand:
-    return builder.logical_or(builder.lesser(a, b), builder.equal(a, b))
-
-
-@decomposition
-def is_nan(builder: Builder, a: MLOperand) -> MLOperand:
-    return builder.not_equal(a, a)
-
-
-@decomposition
-def is_infinite(builder: Builder, a: MLOperand) -> MLOperand:
-    return builder.equal(builder.abs(a), number(builder, math.inf, a))
-
-
-# --- unary -----------------------------------------------------------------------------------------------------
-
-
-@decomposition
-def neg(builder: Builder, input: MLOperand) -> MLOperand:
-    """Less than zero would be 0 for 0."""
-    return builder.mul(input, number(builder, -1, input))
-
-
-@decomposition
-def ceil(builder: Builder, input: MLOperand) -> MLOperand:
-    return builder.neg(builder.floor(builder.neg(input)))
-
-
-@decomposition
-def identity(builder: Builder, input: MLOperand) -> MLOperand:
-    return builder.reshape(input, input.shape)
-
-
-@decomposition
-def reciprocal(builder: Builder, input: MLOperand) -> MLOperand:
-    return builder.div(number(builder, 1, input), input)
-
-
-@decomposition
-def sign(builder: Builder, input: MLOperand) -> MLOperand:
-    zero, one, minus_one = (number(builder, value, input) for value in (0, 1, -1))
-    negative_or_zero = builder.where(builder.lesser(input, zero), minus_one, zero)
-    return builder.where(builder.greater(input, zero), one, negative_or_zero)
-
-
-@widened
-def tan(builder: Builder, input: MLOperand) -> MLOperand:
-    return builder.div(builder.sin(input), builder.cos(input))
-
-
-# --- activations -----------------------------------------------------------------------------------------------
 
 
 @decomposition
@@ -258,30 +162,8 @@ def tanh(builder: Builder, input: MLOperand) -> MLOperand:
     return builder.where(builder.lesser(magnitude, number(builder, 0.625, input)), near, far)
 
 
-# --- quantization ----------------------------------------------------------------------------------------------
-
-
 @widened
-def dequantize_linear(builder: Builder, input: MLOperand, scale: MLOperand, zero_point: MLOperand) -> MLOperand:
-    """Differences of 32-bit integers are exact in int64, others in float32."""
-    exact: MLOperandDataType = "int64" if input.data_type.endswith("32") else "float32"
-    zero = blockwise_expand(builder, builder.cast(zero_point, exact), input.shape)
-    shifted = builder.sub(builder.cast(input, exact), zero)
-    return builder.mul(builder.cast(shifted, "float32"), blockwise_expand(builder, scale, input.shape))
-
-
-@widened
-def quantize_linear(builder: Builder, input: MLOperand, scale: MLOperand, zero_point: MLOperand) -> MLOperand:
-    """Sums with 32-bit integers are exact in int64, others in float32."""
-    lowest, highest = INTEGER_RANGES[zero_point.data_type]
-    steps = builder.round_even(builder.div(input, blockwise_expand(builder, scale, input.shape)))
-    if not zero_point.data_type.endswith("32"):
-        zero = blockwise_expand(builder, builder.cast(zero_point, "float32"), input.shape)
-        in_range = builder.clamp(builder.add(steps, zero), min_value=lowest, max_value=highest)
-        return builder.cast(in_range, zero_point.data_type)
-    finite = builder.clamp(steps, min_value=-(2.0**40), max_value=2.0**40)  # beyond any sum in the range
-    zero = blockwise_expand(builder, builder.cast(zero_point, "int64"), input.shape)
-    total = builder.add(builder.cast(finite, "int64"), zero)
-    in_range = builder.clamp(total, min_value=lowest, max_value=highest)
-    number_or_zero = builder.where(builder.is_nan(steps), number(builder, 0, in_range), in_range)
-    return builder.cast(number_or_zero, zero_point.data_type)
+def softmax(builder: Builder, input: MLOperand, axis: int) -> MLOperand:
+    greatest = builder.reduce_max(input, axes=[axis], keep_dimensions=True)
+    powers = builder.exp(builder.sub(input, greatest))
+    return builder.div(powers, builder.reduce_sum(powers, axes=[axis], keep_dimensions=True))

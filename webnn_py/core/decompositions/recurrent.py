@@ -1,13 +1,11 @@
-# ruff: noqa: D103 - the functions are documented where the operators are declared
-"""The recurrent operators expressed by others: the emulations of the specification, for all options.
+"""The recurrent operators expressed by others: the emulations of the specification.
 
-A network becomes its cell, step after step; all its steps share one matrix product of the input and the weight. See
-:mod:`webnn_py.core.decompositions.table`.
+A network becomes its cell, step after step; all its steps share one matrix product of the input and the weight.
 """
 
 from collections.abc import Callable, Sequence
 
-from webnn_py.core.decompositions.common import filled, one_of, stacked
+from webnn_py.core.decompositions.common import filled, one_of, stacked, widened
 from webnn_py.core.operators.methods import Builder
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.recurrent import (
@@ -236,3 +234,7 @@ def _sum(builder: Builder, bias: MLOperand | None, recurrent_bias: MLOperand | N
     if bias is None or recurrent_bias is None:
         return recurrent_bias if bias is None else bias
     return builder.add(bias, recurrent_bias)
+
+
+for _function in (gru, gru_cell, lstm, lstm_cell):
+    widened(_function)  # devices that compute float16 themselves call the functions as they are

@@ -1,0 +1,1 @@
+"""Element-wise arithmetic: all of it is primitives."""
