@@ -11,6 +11,7 @@ import trio
 import wgpu
 
 import webnn_py
+from webnn_py.devices.wgpu import interop
 
 SIZE = 24
 CIRCLE = f"""
@@ -63,7 +64,7 @@ async def main() -> None:
         context.write_buffer(first, np.random.default_rng(1).random((1, 1, SIZE, SIZE), np.float32))
         context.dispatch(blur, {"picture": first}, {"blurred": second})
 
-        picture = await context.export_to_gpu(second)
+        picture = await interop.export_to_gpu(context, second)
         draw_circle(device, picture)
         picture.destroy()  # gives it back; without this the next dispatch would wait
 

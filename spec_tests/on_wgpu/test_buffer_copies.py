@@ -8,6 +8,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
+from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.runtime import buffer_copies
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
 
@@ -21,7 +22,7 @@ def users_buffer(context, values):
 
 
 def imported(context, buffer, size):
-    return context.import_buffer(buffer, data_type="float16", shape=[size], readable=True, writable=True)
+    return interop.import_buffer(context, buffer, data_type="float16", shape=[size], readable=True, writable=True)
 
 
 async def read_whole(context, buffer):

@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
+from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -73,7 +74,7 @@ async def test_an_imported_buffer_is_the_users_own_memory(gpu, device):
     graph = await build_add_one(gpu, [4])
     foreign = device.create_buffer(size=32, usage=USAGE)
     device.queue.write_buffer(foreign, 0, 3 * ONES)
-    x = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True, writable=True)
+    x = interop.import_buffer(gpu, foreign, data_type="float32", shape=[4], readable=True, writable=True)
     y = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     np.testing.assert_array_equal(await gpu.read_buffer(y), 4 * ONES)
@@ -96,33 +97,33 @@ async def test_an_imported_buffer_is_the_users_own_memory(gpu, device):
 async def test_a_gpu_buffer_that_does_not_fit_is_refused(gpu, device, options, words):
     foreign = device.create_buffer(**{"size": 32, "usage": USAGE, **options})
     with pytest.raises(TypeError, match=rf"import_buffer\(\): .*{words}"):
-        gpu.import_buffer(foreign, data_type="float32", shape=[4])
+        interop.import_buffer(gpu, foreign, data_type="float32", shape=[4])
 
 
 async def test_what_is_no_gpu_buffer_or_another_devices_is_refused(gpu):
     with pytest.raises(TypeError, match=r"import_buffer\(\): gpu_buffer is 5; it must be a wgpu.GPUBuffer"):
-        gpu.import_buffer(5, data_type="float32", shape=[4])
+        interop.import_buffer(gpu, 5, data_type="float32", shape=[4])
     other = request_device(choose("default", software=True))
     with pytest.raises(TypeError, match="another device"):
-        gpu.import_buffer(other.create_buffer(size=32, usage=USAGE), data_type="float32", shape=[4])
+        interop.import_buffer(gpu, other.create_buffer(size=32, usage=USAGE), data_type="float32", shape=[4])
     other.destroy()
 
 
 @pytest.mark.parametrize("is_back", [False, True])
 async def test_a_lent_buffer_is_not_imported(gpu, is_back):
     x = await gpu.create_buffer(data_type="float32", shape=[8], readable=True)
-    lent = await gpu.export_to_gpu(x)
+    lent = await interop.export_to_gpu(gpu, x)
     if is_back:
         lent.destroy()
     with pytest.raises(TypeError, match=r"import_buffer\(\): .* which export_to_gpu\(\) lent"):
-        gpu.import_buffer(lent, data_type="float32", shape=[8])
+        interop.import_buffer(gpu, lent, data_type="float32", shape=[8])
     lent.destroy()
     np.testing.assert_array_equal(await gpu.read_buffer(x), np.zeros(8))
 
 
 async def test_a_dispatch_from_and_to_the_same_gpu_buffer_fails_and_says_so(gpu, device):
     foreign, imported, x, _, graph = await shared(gpu, device)
-    other = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True)
+    other = interop.import_buffer(gpu, foreign, data_type="float32", shape=[4], readable=True)
     gpu.dispatch(graph, {"x": imported}, {"y": other})
     with pytest.raises(UnknownError, match="dispatch"):
         await gpu.read_buffer(other)
@@ -133,7 +134,7 @@ async def test_a_dispatch_from_and_to_the_same_gpu_buffer_fails_and_says_so(gpu,
 async def shared(gpu, device, **options):
     """A user's buffer, an ``MLBuffer`` over it, two others, and a graph that adds 1."""
     foreign = device.create_buffer(size=32, usage=USAGE, **options)
-    imported = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True, writable=True)
+    imported = interop.import_buffer(gpu, foreign, data_type="float32", shape=[4], readable=True, writable=True)
     others = await buffers(gpu, 2)
     gpu.write_buffer(others[0], ONES)
     return foreign, imported, *others, await build_add_one(gpu, [4])
@@ -191,7 +192,7 @@ async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu,
     gpu.write_buffer(x, 4 * ONES)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     copies = gpu.statistics().host_copies
-    lent = await gpu.export_to_gpu(y)
+    lent = await interop.export_to_gpu(gpu, y)
     assert isinstance(lent, wgpu.GPUBuffer)
     gpu.dispatch(graph, {"x": y}, {"y": z})  # waits until y has come back
     answer = gpu.read_buffer(z)
@@ -217,14 +218,14 @@ async def test_what_was_dispatched_before_a_buffer_is_lent_has_been_submitted(gp
     monkeypatch.setattr(backend, "lend", lend_and_run)
     gpu.write_buffer(x, 4 * ONES)
     gpu.dispatch(graph, {"x": x}, {"y": y})
-    (await gpu.export_to_gpu(y)).destroy()
+    (await interop.export_to_gpu(gpu, y)).destroy()
     np.testing.assert_array_equal(await gpu.read_buffer(y), 10 * ONES)
 
 
 async def test_what_was_dispatched_before_work_that_needs_a_lent_buffer_has_been_submitted(gpu):
     graph = await build_add_one(gpu, [4])
     x, y, z = await buffers(gpu, 3)
-    lent = await gpu.export_to_gpu(z)
+    lent = await interop.export_to_gpu(gpu, z)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     gpu.write_buffer(z, ONES)  # waits
     await wait_all_tasks_blocked()
@@ -234,7 +235,7 @@ async def test_what_was_dispatched_before_work_that_needs_a_lent_buffer_has_been
 
 async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does_not(gpu):
     x, y = await buffers(gpu, 2)
-    lent = await gpu.export_to_gpu(x)
+    lent = await interop.export_to_gpu(gpu, x)
     free, waiting = gpu.read_buffer(y), gpu.read_buffer(x)
     np.testing.assert_array_equal(await free, 0 * ONES)
     assert waiting.state == "pending"
@@ -247,7 +248,7 @@ async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does
 async def test_what_overwrites_a_lent_buffer_comes_behind_the_users_work(gpu, device, use):
     x, y = await buffers(gpu, 2)
     graph = await build_add_one(gpu, [4])
-    lent = await gpu.export_to_gpu(y)
+    lent = await interop.export_to_gpu(gpu, y)
     if use == "write":
         gpu.write_buffer(y, ONES)
     else:
@@ -260,7 +261,7 @@ async def test_what_overwrites_a_lent_buffer_comes_behind_the_users_work(gpu, de
 
 async def test_a_lent_buffer_is_lent_again_once_it_is_back(gpu):
     x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
-    first, again = await gpu.export_to_gpu(x), gpu.export_to_gpu(x)
+    first, again = await interop.export_to_gpu(gpu, x), interop.export_to_gpu(gpu, x)
     answer = gpu.read_buffer(x)
     await wait_all_tasks_blocked()
     assert (again.state, answer.state) == ("pending", "pending")
@@ -274,7 +275,7 @@ async def test_a_lent_buffer_is_lent_again_once_it_is_back(gpu):
 
 async def test_a_lent_buffer_is_released_once_it_is_back(gpu):
     x = await gpu.create_buffer(data_type="float32", shape=[4])
-    lent = await gpu.export_to_gpu(x)
+    lent = await interop.export_to_gpu(gpu, x)
     x.destroy()
     await wait_all_tasks_blocked()
     assert gpu.statistics().live_buffers == 1
@@ -286,7 +287,7 @@ async def test_a_lent_buffer_is_released_once_it_is_back(gpu):
 async def lent_and_read(gpu):
     """Return a buffer that is lent, and a read that waits for it."""
     (x,) = await buffers(gpu, 1)
-    return await gpu.export_to_gpu(x), gpu.read_buffer(x)
+    return await interop.export_to_gpu(gpu, x), gpu.read_buffer(x)
 
 
 async def test_losing_the_device_calls_lent_buffers_in(ml):
@@ -319,7 +320,7 @@ async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_wi
     x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True)
     gpu.write_buffer(x, ONES)
     before = lent_buffers()
-    held = [gpu.export_to_gpu(x)]
+    held = [interop.export_to_gpu(gpu, x)]
     answer = gpu.read_buffer(x)
     await wait_all_tasks_blocked()
     assert answer.state == "pending"
@@ -335,16 +336,16 @@ async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_wi
 async def test_exports_of_wrong_buffers_are_refused(gpu):
     constant = await gpu.create_constant_buffer(ONES, data_type="float32", shape=[4])
     with pytest.raises(TypeError, match=r"export_to_gpu\(\): .*constant"):
-        await gpu.export_to_gpu(constant)
+        await interop.export_to_gpu(gpu, constant)
     x = await gpu.create_buffer(data_type="float32", shape=[4])
     x.destroy()
     with pytest.raises(DestroyedBufferError):
-        await gpu.export_to_gpu(x)
+        await interop.export_to_gpu(gpu, x)
 
 
 async def test_the_numpy_device_shares_nothing(numpy_context):
     x = await numpy_context.create_buffer(data_type="float32", shape=[4])
     with pytest.raises(NotSupportedError, match=r"export_to_gpu\(\): the context runs on numpy"):
-        await numpy_context.export_to_gpu(x)
+        await interop.export_to_gpu(numpy_context, x)
     with pytest.raises(NotSupportedError, match=r"import_buffer\(\): the context runs on numpy"):
-        numpy_context.import_buffer(object(), data_type="float32", shape=[4])
+        interop.import_buffer(numpy_context, object(), data_type="float32", shape=[4])

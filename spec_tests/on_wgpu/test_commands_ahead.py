@@ -5,6 +5,7 @@ import pytest
 
 from spec_tests.support.watched_device import assert_lost
 from webnn_py import MLGraphBuilder
+from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime import commands_ahead, waiting
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
@@ -117,7 +118,7 @@ async def test_what_uses_a_users_buffer_is_never_encoded_ahead(ml, ahead):
     model = await Model(gpu).build()
     x, _ = await model.buffers()
     given = device.create_buffer(size=WIDTH * WIDTH * 4, usage=STORAGE)
-    y = gpu.import_buffer(given, data_type="float32", shape=[WIDTH, WIDTH], readable=True)
+    y = interop.import_buffer(gpu, given, data_type="float32", shape=[WIDTH, WIDTH], readable=True)
     for number in range(4):
         await model.check(x, y, number)
     assert model.encoded == []

@@ -14,6 +14,7 @@ from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import destroy_and_log
 from webnn_py import UnknownError
 from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
 from webnn_py.devices.wgpu.runtime.native import is_lost
@@ -145,7 +146,7 @@ async def test_an_error_of_one_context_is_not_told_by_another(open_context):
     clumsy, careful = await open_context(), await open_context()
     graphs = [await build_add_one(context, [2]) for context in (clumsy, careful)]
     theirs = adapter_device.create_buffer(size=32, usage=STORAGE)
-    source, target = clumsy.import_buffer(theirs, data_type="float32", shape=[2]), await zeroed(clumsy, [2])
+    source, target = interop.import_buffer(clumsy, theirs, data_type="float32", shape=[2]), await zeroed(clumsy, [2])
     x, y = await filled(careful, [1, 2]), await zeroed(careful, [2])
     theirs.destroy()
     careful.dispatch(graphs[1], {"x": x}, {"y": y})

@@ -12,6 +12,7 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES
 from spec_tests.support.hostile import VALUES
 from webnn_py import InvalidStateError, NotSupportedError, UnknownError
+from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 
 KIND = {"data_type": "float32", "shape": [4], "readable": True, "writable": True}
@@ -38,15 +39,15 @@ async def context(request, ml, device):  # noqa: F811
 
 async def test_work_of_both_sides_is_done_in_the_order_of_the_calls(context, device):  # noqa: F811
     graph = await build_add_one(context, [4])
-    x, y = [await context.create_exportable_buffer(device, **KIND) for _ in range(2)]
+    x, y = [await interop.create_exportable_buffer(context, device, **KIND) for _ in range(2)]
     context.write_buffer(x, ONES)
-    lent = await context.export_to_gpu(x)
+    lent = await interop.export_to_gpu(context, x)
     assert isinstance(lent, wgpu.GPUBuffer)
     run_doubling(device, lent)
     lent.destroy()
     lent.destroy()
     context.dispatch(graph, {"x": x}, {"y": y})
-    again = await context.export_to_gpu(y)
+    again = await interop.export_to_gpu(context, y)
     run_doubling(device, again)
     again.destroy()
     context.dispatch(graph, {"x": y}, {"y": x})
@@ -56,18 +57,18 @@ async def test_work_of_both_sides_is_done_in_the_order_of_the_calls(context, dev
 
 async def test_the_contexts_own_device_shares_memory_and_others_get_copies(ml, shared, device):  # noqa: F811
     for context, copies in ((shared, 0), (await ml.create_context(backend="numpy"), 2)):
-        x = await context.create_exportable_buffer(device, **KIND)
+        x = await interop.create_exportable_buffer(context, device, **KIND)
         before = context.statistics().host_copies
-        (await context.export_to_gpu(x)).destroy()
+        (await interop.export_to_gpu(context, x)).destroy()
         await context.drain()
         assert context.statistics().host_copies - before == copies
 
 
 async def test_an_exported_buffer_is_the_gpu_devices_alone(context, device):  # noqa: F811
     graph = await build_add_one(context, [4])
-    x, y = [await context.create_exportable_buffer(device, **KIND) for _ in range(2)]
+    x, y = [await interop.create_exportable_buffer(context, device, **KIND) for _ in range(2)]
     plain = await context.create_buffer(**KIND)
-    exporting = context.export_to_gpu(x)
+    exporting = interop.export_to_gpu(context, x)
     for use in (
         lambda: context.dispatch(graph, {"x": x}, {"y": y}),
         lambda: context.dispatch(graph, {"x": y}, {"y": x}),
@@ -78,7 +79,7 @@ async def test_an_exported_buffer_is_the_gpu_devices_alone(context, device):  # 
     ):
         with pytest.raises(TypeError, match=r"exported> is exported to WebGPU; destroy\(\) of its GPUBuffer brings"):
             use()
-    for promise in (context.read_buffer(x), context.export_to_gpu(x)):
+    for promise in (context.read_buffer(x), interop.export_to_gpu(context, x)):
         with pytest.raises(TypeError, match="is exported to WebGPU"):
             await promise
     context.dispatch(graph, {"x": y}, {"y": plain})
@@ -86,9 +87,9 @@ async def test_an_exported_buffer_is_the_gpu_devices_alone(context, device):  # 
     lent = await exporting
     x.destroy()
     with pytest.raises(TypeError, match="is destroyed"):
-        await context.export_to_gpu(x)
+        await interop.export_to_gpu(context, x)
     lent.destroy()
-    out = await context.export_to_gpu(y)
+    out = await interop.export_to_gpu(context, y)
     context.destroy()
     out.destroy()
 
@@ -104,9 +105,9 @@ async def test_an_exported_buffer_is_the_gpu_devices_alone(context, device):  # 
     ],
 )
 async def test_usages_are_those_asked_for(shared, device, usage, use):  # noqa: F811
-    x = await shared.create_exportable_buffer(device, usage=usage, **KIND)
+    x = await interop.create_exportable_buffer(shared, device, usage=usage, **KIND)
     shared.write_buffer(x, ONES)
-    lent = await shared.export_to_gpu(x)
+    lent = await interop.export_to_gpu(shared, x)
     assert lent.usage & usage == usage
     use(lent)
     lent.destroy()
@@ -120,9 +121,11 @@ def _read(buffer):
 
 async def test_odd_sizes_are_padded(ml, device):  # noqa: F811
     context = await ml.create_context(backend="numpy")
-    x = await context.create_exportable_buffer(device, data_type="uint8", shape=[2, 3], readable=True, writable=True)
+    x = await interop.create_exportable_buffer(
+        context, device, data_type="uint8", shape=[2, 3], readable=True, writable=True
+    )
     context.write_buffer(x, bytes(range(6)))
-    lent = await context.export_to_gpu(x)
+    lent = await interop.export_to_gpu(context, x)
     assert lent.size == 8
     device.queue.write_buffer(lent, 0, bytes([7, 7, 7, 7]))
     lent.destroy()
@@ -142,37 +145,37 @@ async def test_odd_sizes_are_padded(ml, device):  # noqa: F811
 async def test_what_does_not_fit_is_refused(shared, device, given, words):  # noqa: F811
     arguments = {"gpu_device": device, **KIND, **given}
     with pytest.raises(TypeError, match=rf"create_exportable_buffer\(\): .*{words}"):
-        await shared.create_exportable_buffer(**arguments)
+        await interop.create_exportable_buffer(shared, **arguments)
 
 
 async def test_a_hostile_argument_does_no_harm(shared, device):  # noqa: F811
     for make in VALUES.values():
         for name in ("gpu_device", "usage"):
-            promise = shared.create_exportable_buffer(**{"gpu_device": device, name: make(), **KIND})
+            promise = interop.create_exportable_buffer(shared, **{"gpu_device": device, name: make(), **KIND})
             if promise.state == "rejected":
                 with pytest.raises(TypeError, match=rf"^create_exportable_buffer\(\): {name} is"):
                     await promise
         with pytest.raises(TypeError, match=r"^export_to_gpu\(\): "):
-            await shared.export_to_gpu(make())
+            await interop.export_to_gpu(shared, make())
 
 
 async def test_what_a_lost_device_had_is_lost(ml):
     other = request_device(choose("default", software=True))
     context = await ml.create_context(backend="numpy")
-    x = await context.create_exportable_buffer(other, **KIND)
-    lent = await context.export_to_gpu(x)
+    x = await interop.create_exportable_buffer(context, other, **KIND)
+    lent = await interop.export_to_gpu(context, x)
     other.destroy()
     lent.destroy()
     with pytest.raises(UnknownError, match=r"export_to_gpu\(\) failed: the GPUDevice is lost"):
         await context.read_buffer(x)
     with pytest.raises(InvalidStateError, match="the GPUDevice is lost"):
-        await context.create_exportable_buffer(other, **KIND)
+        await interop.create_exportable_buffer(context, other, **KIND)
 
 
 async def test_a_forgotten_copy_comes_back_with_a_warning(ml, device):  # noqa: F811
     context = await ml.create_context(backend="numpy")
-    x = await context.create_exportable_buffer(device, **KIND)
-    held = [await context.export_to_gpu(x)]
+    x = await interop.create_exportable_buffer(context, device, **KIND)
+    held = [await interop.export_to_gpu(context, x)]
     device.queue.write_buffer(held[0], 0, 3 * ONES)
     with pytest.warns(ResourceWarning, match="never given back"):
         held.clear()
@@ -184,12 +187,12 @@ async def test_nothing_of_it_is_there_unless_it_is_asked_for(device):  # noqa: F
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend="numpy")
         with pytest.raises(NotSupportedError, match=r'create_exportable_buffer\(\): this is of .*"webgpu-interop"'):
-            await context.create_exportable_buffer(device, **KIND)
+            await interop.create_exportable_buffer(context, device, **KIND)
 
 
 async def test_what_a_context_without_webgpu_can_export_is_in_the_refusal(ml):
     context = await ml.create_context(backend="numpy")
     buffer = await context.create_buffer(**KIND)
     with pytest.raises(NotSupportedError, match="except those of create_exportable_buffer"):
-        await context.export_to_gpu(buffer)
+        await interop.export_to_gpu(context, buffer)
     buffer.destroy()

@@ -17,6 +17,7 @@ from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, open_ml, profiling
 from webnn_py.checking import check_finite
 from webnn_py.core.distribution import page
+from webnn_py.devices.wgpu import interop
 from webnn_py.saved_graphs import SavedGraphs
 
 
@@ -64,8 +65,8 @@ CALLS = {
     "SavedGraphs.load()": lambda scene: SavedGraphs("graphs").load(scene.context, "key"),
     "profile()": lambda scene: profiling.profile(scene.graph, {"x": ONES}),
     "check_finite()": lambda scene: check_finite({"y": scene.output}, {"x": ONES}),
-    "export_to_gpu()": lambda scene: scene.context.export_to_gpu(scene.x),
-    "import_buffer()": lambda scene: scene.context.import_buffer(None, **F32),
+    "export_to_gpu()": lambda scene: interop.export_to_gpu(scene.context, scene.x),
+    "import_buffer()": lambda scene: interop.import_buffer(scene.context, None, **F32),
     "build()": lambda scene: scene.builder.build({"y": scene.output}),
     "destroy() of a context": lambda scene: scene.context.destroy(),
     "destroy() of a buffer": lambda scene: scene.x.destroy(),
@@ -213,7 +214,7 @@ async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_onl
 @pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 async def test_a_lent_buffer_is_returned_in_the_run_only(ml, options):
     scene = await Scene.set(ml, options)
-    lent = await scene.context.export_to_gpu(scene.x)
+    lent = await interop.export_to_gpu(scene.context, scene.x)
     (error,) = outside(lent.destroy)
     assert "destroy(): this is another thread" in str(error)
     read = scene.context.read_buffer(scene.x)

@@ -10,6 +10,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, MLPromise, open_ml
+from webnn_py.devices.wgpu import interop
 
 
 async def raised_by(call):
@@ -96,9 +97,9 @@ def test_a_promise_that_is_incomplete_has_no_attribute_at_all():
 
 @pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 async def test_a_promise_of_a_gpu_buffer_is_none(context):
-    lending = context.export_to_gpu(await filled(context, [1, 2]))
+    lending = interop.export_to_gpu(context, await filled(context, [1, 2]))
     with pytest.raises(TypeError, match=r"export_to_gpu\(\) is a promise: forgot await\?"):
-        context.import_buffer(lending, **F32)
+        interop.import_buffer(context, lending, **F32)
     (await lending).destroy()
 
 

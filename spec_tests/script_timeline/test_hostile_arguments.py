@@ -17,6 +17,7 @@ from webnn_py import (
     UnknownError,
 )
 from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.devices.wgpu import interop
 
 LONGEST_MESSAGE = 2000
 
@@ -46,10 +47,10 @@ CALLS = {
     "constant": (lambda s: s.builder.constant, {"value": ONES, "data_type": "float32", "shape": [2]}),
     "build": (lambda s: s.builder.build, {"outputs": lambda s: {"y": s.output}}),
     "import_buffer": (
-        lambda s: s.context.import_buffer,
+        lambda s: partial(interop.import_buffer, s.context),
         {"gpu_buffer": gpu_buffer, "data_type": "float32", "shape": [2]},
     ),
-    "export_to_gpu": (lambda s: s.context.export_to_gpu, {"buffer": lambda s: s.flagless}),
+    "export_to_gpu": (lambda s: partial(interop.export_to_gpu, s.context), {"buffer": lambda s: s.flagless}),
 }
 """The public methods that take values, each with a right call's arguments."""
 

@@ -14,6 +14,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.trace_format import check_document, first, of_phase
 from webnn_py import tracing
+from webnn_py.devices.wgpu import interop
 from webnn_py.saved_graphs import SavedGraphs
 
 ONE = np.ones(1, np.float32)
@@ -77,6 +78,23 @@ async def test_every_kind_of_operation_names_its_buffers_and_graph(ml, options, 
     }
     assert sum(event.what == "released" for event in trace.events) == 5
     check_document(trace.document())
+
+
+async def test_an_export_reads_a_buffer_and_its_return_writes_it(ml, context):
+    with tracing.trace(ml) as trace:
+        x = await interop.create_exported_elsewhere(
+            context, **F32, readable=True, writable=False, usage=interop.DEFAULT_USAGE
+        )
+        assert await interop.begin_copy(context, x) == 0
+        interop.deliver(interop.end_copy(x), ONE)
+        assert await context.read_buffer(x) == 1
+    found = {
+        event.kind: (len(event.operation.reads), len(event.operation.writes))
+        for event in trace.events
+        if event.what == "finished"
+    }
+    exported = {"create_exportable_buffer": (0, 1), "export_to_gpu": (1, 0), "return_from_gpu": (0, 1)}
+    assert found == exported | {"read_buffer": (1, 0)}
 
 
 @pytest.mark.parametrize("end", ["drained", "destroyed"])

@@ -8,6 +8,7 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import MLGraphBuilder, tracing
+from webnn_py.devices.wgpu import interop
 
 
 class Scene:
@@ -42,7 +43,7 @@ REJECT = {
     "create_constant_buffer": lambda s: s.context.create_constant_buffer(b"", **F32),
     "read_buffer": lambda s: s.context.read_buffer(s.buffer),
     "build": lambda s: s.builder.build({}),
-    "export_to_gpu": lambda s: s.context.export_to_gpu(s.buffer),
+    "export_to_gpu": lambda s: interop.export_to_gpu(s.context, s.buffer),
     "create_context": lambda s: s.context._ml.create_context(power_preference="most"),
 }
 

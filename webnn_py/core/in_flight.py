@@ -20,7 +20,7 @@ class InFlight(Generic[T]):
         return self._answer.__await__()
 
 
-def like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
+def like(pending: Awaitable[object], rest: Awaitable[T]) -> Awaitable[T]:
     """Return ``rest``, which awaits ``pending``, as work that goes on by itself if ``pending`` does."""
     return InFlight(rest) if isinstance(pending, InFlight) else rest
 

@@ -17,14 +17,14 @@ from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.api.ml import ML
-from webnn_py.core.api.webgpu_interop import begin_copy, create_exported_elsewhere, deliver, end_copy
 from webnn_py.core.descriptors import FOUR_BITS, MLOperandDataType
-from webnn_py.core.device.bookkeeping.exported_memory import Arrival
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.operators.declaration import Operator, spec_name_of
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.registry import BY_SPEC_NAME, OPERATORS
 from webnn_py.core.timelines.promise import MLPromise
+from webnn_py.devices.lending import Arrival
+from webnn_py.devices.wgpu.interop import begin_copy, create_exported_elsewhere, deliver, end_copy
 from webnn_py.extensions.subgraph import build_subgraph, subgraph
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BufferSource

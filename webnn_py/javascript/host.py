@@ -15,11 +15,11 @@ from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.api.records import MLContextLostInfo
-from webnn_py.core.api.webgpu_interop import usage_of_exports
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.errors import DestroyedBufferError, DOMException
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.timelines.promise import MLPromise
+from webnn_py.devices.wgpu.interop import usage_of_exports
 from webnn_py.extensions.compute_policy import effective
 from webnn_py.extensions.subgraph import MLSubgraph, uses_of
 from webnn_py.extensions.subgraph_calls import SubgraphUse

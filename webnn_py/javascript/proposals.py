@@ -4,8 +4,8 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from webnn_py.core.api.webgpu_interop import DEFAULT_USAGE
 from webnn_py.core.descriptors import FOUR_BITS
+from webnn_py.devices.wgpu.interop import DEFAULT_USAGE
 from webnn_py.extensions.compute_policy import POLICIES
 
 Json = dict[str, Any]

@@ -12,11 +12,11 @@ import trio
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
-from webnn_py.core.device.backend import Lends
 from webnn_py.core.device.records.memory_by_label import LabelledMemory, MemoryByLabel, largest_first
 from webnn_py.core.errors import InvalidStateError
 from webnn_py.core.message_text import in_brackets
 from webnn_py.core.timelines.promise import MLPromise
+from webnn_py.devices.lending import Lends
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
 from webnn_py.saved_graphs import SavedGraphs
 

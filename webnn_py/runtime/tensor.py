@@ -20,9 +20,11 @@ from webnn_py.core.descriptors import (
     operand_descriptor,
     stored,
 )
-from webnn_py.core.device.backend import HostArray, Lends
+from webnn_py.core.device.backend import HostArray
 from webnn_py.core.errors import InvalidStateError, NotSupportedError
 from webnn_py.core.message_text import named_by, shown
+from webnn_py.devices.lending import Lends
+from webnn_py.devices.wgpu.interop import import_buffer
 from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.contexts import ContextReference, OpenContext
 from webnn_py.runtime.copies import copy_elements
@@ -368,8 +370,13 @@ class Tensor(ArrayProtocols):
                 hold.opened.check_usable(method, what)
             raise TypeError(f"{method}(): {what} is on the host; it must be on the device")
         try:
-            buffer = opened.context.import_buffer(
-                self._gpu_buffer, data_type=self.data_type, shape=self.dims, readable=True, writable=True
+            buffer = import_buffer(
+                opened.context,
+                self._gpu_buffer,
+                data_type=self.data_type,
+                shape=self.dims,
+                readable=True,
+                writable=True,
             )
         except (TypeError, NotSupportedError) as error:
             raise type(error)(f"{method}(): {what}: {error}") from None

@@ -114,7 +114,7 @@ def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> No
     """Refuse a buffer that a method of a context cannot use.
 
     Raises:
-        TypeError: it is no buffer, another context's, exported, or destroyed (which is an ``InvalidStateError``, too).
+        TypeError: it is no buffer, another context's, withheld, or destroyed (which is an ``InvalidStateError``, too).
     """
     if type(buffer) is not MLBuffer:
         raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer{forgotten_await(buffer)}")
@@ -125,8 +125,8 @@ def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> No
     # spec: MLContext.dispatch 5.2; MLContext.readTensor(tensor) 4; MLContext.readTensor(tensor, outputData) 4
     # spec: MLContext.writeTensor 2
     buffer._check_alive(method, repr(buffer))
-    if buffer._exported:
-        raise TypeError(f"{method}(): {buffer!r} is exported to WebGPU; destroy() of its GPUBuffer brings it back")
+    if buffer._withheld:
+        raise TypeError(f"{method}(): {buffer!r} is {buffer._withheld}")
 
 
 def storages(

@@ -33,17 +33,18 @@ class MLBuffer(NoArray, Handle, HasHandle):
         "_context",
         "_descriptor",
         "_destroyed",
-        "_exported",
-        "_exports",
         "_pending_reads",
         "_storage",
+        "_withheld",
+        "attached",
     )
     _context: ContextInterface
     _descriptor: MLBufferDescriptor
     _storage: Storage
     _destroyed: bool
-    _exports: Any  # how it is exported (the proposal "webgpu-interop"); None if it cannot be
-    _exported: bool  # whether a GPU device has it
+    _withheld: str
+    attached: Any
+    """What an extension keeps for the buffer; None for nothing. Not in the specification."""
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
 
     @classmethod
@@ -54,7 +55,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
         self._descriptor = descriptor
         self._storage = Storage(descriptor, label)
         self._destroyed = False
-        self._exports, self._exported = None, False
+        self._withheld, self.attached = "", None
         self._pending_reads = {}
         return self
 
@@ -97,6 +98,18 @@ class MLBuffer(NoArray, Handle, HasHandle):
     def destroyed(self) -> bool:
         """Return whether it is destroyed, be it with its context. Not in the specification."""
         return self._destroyed
+
+    @property
+    def withheld(self) -> str:
+        """The reason why an extension has calls refuse the buffer, as "exported to …"; "" for none.
+
+        Its first word is in the buffer's text. Not in the specification.
+        """
+        return self._withheld
+
+    @withheld.setter
+    def withheld(self, reason: str) -> None:
+        self._withheld = reason
 
     @property
     def storage(self) -> Storage:
@@ -150,7 +163,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
 
     def _described(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
-        state = ", destroyed" if self._destroyed else ", exported" if self._exported else ""
+        state = ", destroyed" if self._destroyed else f", {self._withheld.split()[0]}" if self._withheld else ""
         return f"{named_by(self.label)}{' '.join([str(self._descriptor), *flags])}{state}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from sys import _getframe
-from typing import TYPE_CHECKING, Any, Self, TypeVar, final, overload
+from typing import Any, Self, TypeVar, final, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -22,7 +22,6 @@ from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.buffer_source import check_target, host_copy
 from webnn_py.core.api.copy_region import checked_copy_region
 from webnn_py.core.api.dispatch_arguments import storages_at_first_sight, storages_of
-from webnn_py.core.api.experiments import check_asked
 from webnn_py.core.api.graph import GraphSignature, MLGraph
 from webnn_py.core.api.interfaces import MLInterface
 from webnn_py.core.api.limits import op_support_limits, with_proposals
@@ -36,11 +35,12 @@ from webnn_py.core.descriptors import (
     MLOperandDataTypeLike,
     operand_descriptor,
 )
-from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
+from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities, HostArray, Storage
 from webnn_py.core.device.device import Device, GraphHandle, Readback
 from webnn_py.core.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.core.extension import Extension, Variant
 from webnn_py.core.handle import Handle, forgotten_await
+from webnn_py.core.in_flight import like
 from webnn_py.core.message_text import CONTEXT_DESTROYED, device_text, in_brackets, named_by, shortened, shown
 from webnn_py.core.observer import ObservedContext
 from webnn_py.core.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
@@ -48,11 +48,6 @@ from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.core.timelines.script_timeline import ScriptTask
 from webnn_py.core.trio_run import TrioRun
 from webnn_py.core.unreported_errors import calling_line
-
-if TYPE_CHECKING:
-    import wgpu
-
-    from webnn_py.core.api.webgpu_interop import Exports
 
 T = TypeVar("T")
 
@@ -256,34 +251,51 @@ class MLContext(Handle):
             when the context is lost, ``UnknownError`` when the device cannot allocate it.
         """
         self._trio_run.check("create_buffer()")
-        return self._create_buffer("create_buffer", label, data_type, shape, readable=readable, writable=writable)
-
-    def _create_buffer(
-        self,
-        method: str,
-        label: object,
-        data_type: MLOperandDataTypeLike,
-        shape: Any,
-        exports: Callable[[], Exports | None] = lambda: None,
-        **flags: object,
-    ) -> MLPromise[MLBuffer]:
         try:
-            descriptor = buffer_descriptor(data_type, shape, self._capabilities.packed, **flags)
-            name = label_of(label)
-            # spec: MLContext.createTensor 3
-            self._check_not_lost(method)
-            self._check_descriptor(descriptor)
-            exported_by = exports()
+            buffer = self.make_buffer(
+                "create_buffer", data_type=data_type, shape=shape, readable=readable, writable=writable, label=label
+            )
         except (TypeError, InvalidStateError, NotSupportedError) as error:
-            return rejected_promise(self, method, error)
-        # spec: MLContext.createTensor 4
-        buffer = MLBuffer._create(self, descriptor, name)
-        buffer._exports = exported_by
+            return rejected_promise(self, "create_buffer", error)
         # spec: MLContext.createTensor 6.1.1
         work = partial(self._device.allocate, buffer._storage)
-        self._buffers.add(buffer)
         # spec: MLContext.createTensor 5-7
-        return self._enqueue(method, work, lambda: buffer, otherwise=buffer.destroy, depth=3)
+        return self._enqueue("create_buffer", work, lambda: buffer, otherwise=buffer.destroy)
+
+    def make_buffer(  # noqa: PLR0913 - a buffer's descriptor
+        self,
+        method: str,
+        *,
+        data_type: MLOperandDataTypeLike,
+        shape: Any,
+        readable: bool = False,
+        writable: bool = False,
+        label: str = "",
+    ) -> MLBuffer:
+        """Return a buffer without memory, for tools, which enqueue what gives it some. Not in the specification.
+
+        Args:
+            method: the caller, for messages.
+            data_type: as for :meth:`create_buffer`, and so are all others.
+            shape: the dimensions.
+            readable: whether ``read_buffer()`` may read it.
+            writable: whether ``write_buffer()`` may write it.
+            label: a name for it.
+
+        Raises:
+            TypeError: the descriptor or the label is refused.
+            InvalidStateError: the context is lost.
+        """
+        flags = {"readable": readable, "writable": writable}
+        descriptor = buffer_descriptor(data_type, shape, self._capabilities.packed, **flags)
+        name = label_of(label)
+        # spec: MLContext.createTensor 3
+        self._check_not_lost(method)
+        self._check_descriptor(descriptor)
+        # spec: MLContext.createTensor 4
+        buffer = MLBuffer._create(self, descriptor, name)
+        self._buffers.add(buffer)
+        return buffer
 
     @enable_ki_protection
     def create_constant_buffer(
@@ -343,7 +355,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("write_buffer()")
         try:
-            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._exported:
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._withheld:
                 check_buffer(self, "write_buffer", buffer)
             # spec: MLContext.writeTensor 3
             if not buffer._descriptor.writable:
@@ -382,7 +394,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("read_buffer()")
         try:
-            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._exported:
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._withheld:
                 check_buffer(self, "read_buffer", buffer)
             descriptor = buffer._descriptor
             # spec: MLContext.readTensor(tensor) 5; MLContext.readTensor(tensor, outputData) 5
@@ -518,146 +530,6 @@ class MLContext(Handle):
         work = partial(self._device.clear, buffer._storage, calling_line())
         self._timeline.enqueue(DeviceOperation("clear_buffer", work))
 
-    # --- buffers shared with WebGPU work of the user's ---------------------------------------------------------
-
-    @enable_ki_protection
-    def import_buffer(  # noqa: PLR0913 - a buffer's descriptor
-        self,
-        gpu_buffer: wgpu.GPUBuffer,
-        *,
-        data_type: MLOperandDataTypeLike,
-        shape: Any,
-        readable: bool = False,
-        writable: bool = False,
-        label: str = "",
-    ) -> MLBuffer:
-        """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying. Not in the specification.
-
-        The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
-        after the user has destroyed it, or while it is mapped, fails, which reading its outputs reports. What the
-        user submits before a call of this context comes before it on the GPU; to submit after it, await ``drain()``.
-
-        Args:
-            gpu_buffer: has the usages STORAGE, COPY_SRC and COPY_DST, and as many bytes as the descriptor takes,
-                rounded up to a multiple of 32.
-            data_type: one of the eight data types, or numpy's dtype of that name.
-            shape: the dimensions, each at least 1; empty for a scalar.
-            readable: whether ``read_buffer()`` may read it.
-            writable: whether ``write_buffer()`` may write it.
-            label: a name for it in messages, traces and statistics.
-
-        Raises:
-            TypeError: the descriptor or the GPU buffer is refused.
-            InvalidStateError: the context is lost.
-            NotSupportedError: the context does not run on WebGPU.
-        """
-        self._trio_run.check("import_buffer()")
-        try:
-            backend = self._lender("import_buffer")
-            try:
-                descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
-                name = label_of(label)
-                self._check_not_lost("import_buffer")
-                self._check_descriptor(descriptor)
-                memory = backend.check_foreign(gpu_buffer, descriptor)
-            except TypeError as error:
-                raise TypeError(f"import_buffer(): {error}") from error.__cause__
-        except Exception as error:
-            report_refusal(self, "import_buffer", error)
-            raise
-        buffer = MLBuffer._create(self, descriptor, name)
-        self._buffers.add(buffer)
-        self._timeline.enqueue(DeviceOperation("import_buffer", partial(self._device.adopt, buffer._storage, memory)))
-        return buffer
-
-    @enable_ki_protection
-    def create_exportable_buffer(  # noqa: PLR0913 - a buffer's descriptor
-        self,
-        gpu_device: wgpu.GPUDevice,
-        *,
-        data_type: MLOperandDataTypeLike,
-        shape: Any,
-        readable: bool = False,
-        writable: bool = False,
-        usage: int | None = None,
-        label: str = "",
-    ) -> MLPromise[MLBuffer]:
-        """Create a buffer for ``export_to_gpu()``: ``createExportableTensor()``. Not in the specification: a proposal.
-
-        Args:
-            gpu_device: a ``wgpu.GPUDevice``. Where it is the context's and ``usage`` has no more than its default,
-                exports share the memory; otherwise they are copied by way of the host.
-            data_type: as ``create_buffer()`` takes it.
-            shape: as ``create_buffer()`` takes it.
-            readable: whether ``read_buffer()`` may read it.
-            writable: whether ``write_buffer()`` may write it.
-            usage: the exported buffers' usages, of ``wgpu.BufferUsage``; None for STORAGE, COPY_SRC and COPY_DST.
-            label: a name for it in messages, traces and statistics.
-
-        Returns:
-            A promise of the buffer, rejected as ``create_buffer()``'s is, and with ``TypeError`` for what is no GPU
-            device or no usage, ``InvalidStateError`` when the GPU device is lost, ``NotSupportedError`` when the
-            proposal was not asked for.
-        """
-        method = "create_exportable_buffer"
-        self._trio_run.check(f"{method}()")
-
-        def exports() -> Exports:
-            check_asked(
-                f"{method}()", self._experimental, "webgpu-interop", "export_to_gpu() lends any buffer on WebGPU"
-            )
-            from webnn_py.core.api.webgpu_interop import exports_to  # noqa: PLC0415 - imported when it is used
-
-            return exports_to(gpu_device, usage)
-
-        return self._create_buffer(method, label, data_type, shape, exports, readable=readable, writable=writable)
-
-    create_exportable_tensor = create_exportable_buffer
-
-    @enable_ki_protection
-    def export_to_gpu(self, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuffer]:
-        """Lend a buffer out as a ``wgpu.GPUBuffer``, when everything enqueued before has been submitted.
-
-        Not in the specification.
-
-        Until it is given back by its ``destroy()``, the device timeline stops at the first operation that needs the
-        buffer. Losing the context calls it in. When it is collected as garbage, it is given back with a
-        ``ResourceWarning``.
-
-        Returns:
-            A promise of the GPU buffer, which shares the memory. Rejected with ``TypeError`` for a buffer of another
-            context, destroyed or constant; ``InvalidStateError`` when the context is lost; ``NotSupportedError``
-            when it does not run on WebGPU.
-
-        A buffer of ``create_exportable_buffer()`` is used by nothing else until then: its calls are refused with
-        ``TypeError``. See there whether its export shares the memory.
-        """
-        self._trio_run.check("export_to_gpu()")
-        try:
-            if type(buffer) is MLBuffer and buffer._exports is not None:
-                from webnn_py.core.api.webgpu_interop import export  # noqa: PLC0415 - imported when it is used
-
-                return export(self, buffer)
-            self._lender("export_to_gpu")
-            check_buffer(self, "export_to_gpu", buffer)
-            if buffer.constant:
-                raise TypeError(f"{buffer!r} is constant; it must not be")
-        except (TypeError, NotSupportedError) as error:
-            return rejected_promise(self, "export_to_gpu", error, buffer)
-        given: list[wgpu.GPUBuffer] = []
-        work = partial(self._device.lend, buffer._storage, given.append)
-        return self._enqueue("export_to_gpu", work, lambda: given[0])
-
-    def _lender(self, method: str) -> Lends:
-        backend = self._device.backend
-        if not isinstance(backend, Lends):
-            is_proposed = method == "export_to_gpu" and "webgpu-interop" in self._experimental
-            others = ", except those of create_exportable_buffer()" if is_proposed else ""
-            raise NotSupportedError(
-                f"{method}(): the context runs on {backend.info.name}; it must run on WebGPU to share buffers{others}"
-            )
-        return backend
-
     # --- dispatch --------------------------------------------------------------------------------------------
 
     @enable_ki_protection
@@ -711,6 +583,7 @@ class MLContext(Handle):
         work: Callable[[], T | Awaitable[T]],
         *,
         graph: MLGraph | None = None,
+        buffer: MLBuffer | None = None,
         failed: Callable[[str, Exception], Exception] = unknown,
         held_bytes: int = 0,
         abortable: bool = True,
@@ -722,6 +595,7 @@ class MLContext(Handle):
             work: called by the device timeline when everything enqueued before has run; returns the value of the
                 promise, or an awaitable of it.
             graph: the graph that it works on, for traces.
+            buffer: the buffer that it works on, for traces.
             failed: returns the error of the promise, given ``kind`` and what ``work`` raised.
             held_bytes: the bytes of user data that it holds until it has run.
             abortable: whether it is dropped when the context is lost; releases are not.
@@ -738,14 +612,15 @@ class MLContext(Handle):
         async def keep(pending: Awaitable[T]) -> None:
             values.append(await pending)
 
-        def step(_handle: GraphHandle | None) -> Awaitable[None] | None:
+        def step(_handle: GraphHandle | Storage | None) -> Awaitable[None] | None:
             value = work()
             if isinstance(value, Awaitable):
-                return keep(value)
+                return like(value, keep(value))
             values.append(value)
             return None
 
-        traced = partial(step, None if graph is None else graph.handle)
+        thing = buffer if graph is None else graph
+        traced = partial(step, None if thing is None else thing._device_handle)
         return self._enqueue(
             kind, traced, values.pop, failed=failed, abortable=abortable, held_bytes=held_bytes, depth=3
         )

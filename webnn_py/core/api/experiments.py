@@ -4,13 +4,12 @@ from collections.abc import Collection
 from typing import Final
 
 from webnn_py.core.descriptors import sequence_of
-from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.extension import SHORT_FORMS, Extension
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.idl import enumeration
 
-OWN: Final = ("int4", "webgpu-interop")
-"""The proposals that are no extensions."""
+OWN: Final = ("int4",)
+"""The proposal that is no extension."""
 
 
 def known() -> tuple[str, ...]:
@@ -33,21 +32,3 @@ def extensions(value: object, names: Collection[str]) -> tuple[Extension, ...]:
 
     given = sequence_of(value, extension, "extensions")
     return (*given, *(SHORT_FORMS[name]() for name in sorted(names) if name in SHORT_FORMS))
-
-
-def check_asked(member: str, asked: frozenset[str], proposal: str, otherwise: str) -> None:
-    """Refuse a member of a proposal that was not enabled.
-
-    Args:
-        member: what was called or read, as messages have it.
-        asked: what ``open_ml()`` was asked for.
-        proposal: its name.
-        otherwise: what can be used instead.
-
-    Raises:
-        NotSupportedError: the proposal was not asked for.
-    """
-    if proposal not in asked:
-        raise NotSupportedError(
-            f'{member}: this is of a proposal that open_ml(experimental={{"{proposal}"}}) switches on; {otherwise}'
-        )

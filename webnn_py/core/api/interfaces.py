@@ -64,6 +64,10 @@ class ContextInterface(CallReceiver, Protocol):
         """The device, for tools and extensions."""
 
     @property
+    def device_timeline(self) -> DeviceTimeline:
+        """The queue of device operations."""
+
+    @property
     def experimental(self) -> frozenset[str]:
         """The names of the proposals that ``open_ml()`` was asked for."""
 
@@ -81,6 +85,7 @@ class ContextInterface(CallReceiver, Protocol):
         work: Callable[[], T | Awaitable[T]],
         *,
         graph: Any = None,
+        buffer: Any = None,
         failed: Callable[[str, Exception], Exception] = ...,
         held_bytes: int = 0,
         abortable: bool = True,
@@ -102,10 +107,6 @@ class ContextInterface(CallReceiver, Protocol):
     def _loss_text(self) -> str: ...
 
     def _check_not_lost(self, method: str) -> None: ...
-
-    def _create_buffer(
-        self, method: str, label: object, data_type: Any, shape: Any, exports: Callable[[], Any] = ..., **flags: object
-    ) -> MLPromise[Any]: ...
 
     def _enqueue(  # noqa: PLR0913 - an operation's
         self,

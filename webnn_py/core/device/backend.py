@@ -250,23 +250,6 @@ class CountsItself(Protocol):
         """Return the counts as they are now, by names that the device documents."""
 
 
-@runtime_checkable
-class Lends(Protocol):
-    """A backend whose memory can be shared with a user's own GPU work.
-
-    Attributes:
-        device: the GPU device that the memory belongs to.
-    """
-
-    device: Any
-
-    def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> Any:
-        """Return a user's buffer as memory for ``descriptor``; raise ``TypeError`` where it cannot be."""
-
-    def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> Any:
-        """Return the memory of ``storage`` for a user, who returns it by ``come_back`` while it ``is_out``."""
-
-
 @attrs.frozen
 class KernelNode:
     """The record of a node that a kernel computes.

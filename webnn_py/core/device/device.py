@@ -25,7 +25,6 @@ from webnn_py.core.device.backend import (
     CountsItself,
     HostArray,
     KernelTiming,
-    Lends,
     Memory,
     OnProgress,
     StagesWrites,
@@ -35,12 +34,12 @@ from webnn_py.core.device.backend import (
     constant_buffers,
 )
 from webnn_py.core.device.bookkeeping.copying import CopiesThroughHost
-from webnn_py.core.device.bookkeeping.exported_memory import Arrival, after_return
+from webnn_py.core.device.bookkeeping.lent_memory import after_return
 from webnn_py.core.device.records.failure import Failure
 from webnn_py.core.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.core.errors import UnknownError
 from webnn_py.core.graph import Graph
-from webnn_py.core.in_flight import done, like, then
+from webnn_py.core.in_flight import like, then
 from webnn_py.core.message_text import device_text, shown
 from webnn_py.core.unreported_errors import Line
 
@@ -166,7 +165,7 @@ class Device:
             # spec: MLContext.writeTensor 7.1.1
             pending = self.backend.write(storage, data)
         except Exception as error:  # noqa: BLE001 - a later read reports it
-            self._fail([storage], "write_buffer()", error, line)
+            self.fail([storage], "write_buffer()", error, line)
             return None
         if pending is not None:
             return self._finish([storage], pending, "write_buffer()", line, is_whole=True)
@@ -266,47 +265,15 @@ class Device:
         self._count_buffer(storage)
         self._hold(storage.memory)
 
-    def lend(
-        self, storage: Storage, give: Callable[[Any], None], returned: Callable[[], None] = lambda: None
-    ) -> Awaitable[None] | None:
-        """Lend the memory of ``storage`` through ``give``; steps that need it wait until it is ``returned``."""
-        if storage.lent is not None:
-            return after_return([storage], lambda: self.lend(storage, give, returned))
-        backend = self.backend
-        assert isinstance(backend, Lends)  # noqa: S101 - the script checks it before
-        back = storage.lent = trio.Event()
+    def hold_back(self, storage: Storage, until: trio.Event) -> None:
+        """Have steps that need ``storage`` wait for an event."""
+        storage.lent = until
         self._lent[storage] = None
 
-        def come_back() -> None:
-            self._lent.pop(storage, None)
-            storage.lent = None
-            back.set()
-            returned()
-
-        try:
-            give(backend.lend(storage, come_back, lambda: storage.lent is back))
-        except BaseException:
-            come_back()
-            raise
-        return None
-
-    @property
-    def shared_device(self) -> object:
-        """The GPU device that the memory belongs to; None where it cannot be lent."""
-        return self.backend.device if isinstance(self.backend, Lends) else None
-
-    async def take_back(self, storage: Storage, arrival: Arrival, line: Line | None = None) -> None:
-        """Wait for contents and store them; if they are lost, that marks ``storage``."""
-        if not arrival.event.is_set():
-            storage.lent = arrival.event
-            self._lent[storage] = None
-            await arrival.event.wait()
-            self._lent.pop(storage, None)
-            storage.lent = None
-        if arrival.failure is not None:
-            self._fail([storage], "export_to_gpu()", UnknownError(arrival.failure), line)
-        elif arrival.data is not None:  # else the context is lost
-            await done(self.write(storage, arrival.data, line))
+    def let_go_on(self, storage: Storage) -> None:
+        """Have later steps find ``storage`` as usual; those that wait are woken by the event."""
+        storage.lent = None
+        self._lent.pop(storage, None)
 
     def recall_lent(self) -> None:
         """Stop waiting for lent memory, since the context is lost."""
@@ -385,7 +352,7 @@ class Device:
                 raise handle.failure
             pending = run(handle.compiled, inputs, outputs)
         except Exception as error:  # noqa: BLE001 - a later read reports it
-            self._fail(outputs.values(), "dispatch()", error, line)
+            self.fail(outputs.values(), "dispatch()", error, line)
             return None
         if pending is not None:
             return self._finish(outputs.values(), pending, "dispatch()", line, is_whole=True)
@@ -430,7 +397,7 @@ class Device:
         try:
             pending = step(*given)
         except Exception as error:  # noqa: BLE001 - a later read reports it
-            self._fail(storages, method, error, line)
+            self.fail(storages, method, error, line)
             return None
         if pending is not None:
             return self._finish(storages, pending, method, line, is_whole=is_whole)
@@ -444,12 +411,13 @@ class Device:
         try:
             await pending
         except Exception as error:  # noqa: BLE001 - a later read reports it
-            self._fail(storages, method, error, line)
+            self.fail(storages, method, error, line)
         else:
             if is_whole:
                 _mark(storages, None)
 
-    def _fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
+    def fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
+        """Mark storages that a step should have written, and report the ``line`` of the call that requested it."""
         failure = Failure.of(f"{method} failed: {device_text(error)}", line)
         if self.is_lost:
             failure.mark_reported()  # the loss reports it, and no reads follow

@@ -11,13 +11,13 @@ import enum
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
 
 from webnn_py.core.descriptors import converted
-from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities, HostArray
+from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import LONGEST, nearest, plain, shortened, shown, visible
 from webnn_py.core.operators.idl import boolean
@@ -105,24 +105,6 @@ class OpenRequest:
     options: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-class GPUSharing(Protocol):
-    """Functions for buffers of a user's ``GPUDevice``, which a device on WebGPU has and all contexts can use."""
-
-    def checked_device(self, value: object, /) -> Any | None:
-        """Return a user's ``GPUDevice``; None if it is lost. Raise ``TypeError`` where it is none."""
-
-    def lend_copy(  # a copy has a place, usages and two hooks
-        self,
-        device: Any,
-        contents: HostArray | None,
-        usage: int,
-        come_back: Callable[[bytes | Exception], None],
-        is_out: Callable[[], bool],
-        /,
-    ) -> Any:
-        """Make a GPU buffer with a copy of contents; ``come_back`` is called with its bytes when it is given back."""
-
-
 @attrs.frozen(eq=False)
 class DeviceRecord:
     """A kind of device.
@@ -138,7 +120,6 @@ class DeviceRecord:
         adapters: returns its adapters on this machine; raises ``NotSupportedError`` with a reason where there is none.
         capabilities: returns its abilities on an adapter that has everything, for documents.
         options: its own options.
-        gpu_sharing: returns its functions for buffers of a user's ``GPUDevice``; None where it has none.
     """
 
     name: str
@@ -149,7 +130,6 @@ class DeviceRecord:
     adapters: Callable[[], Sequence[BackendInfo]]
     capabilities: Callable[[], Capabilities]
     options: tuple[DeviceOption, ...] = ()
-    gpu_sharing: Callable[[], GPUSharing] | None = None
 
     def option_names(self) -> tuple[str, ...]:
         """Return the names of its options."""
@@ -239,18 +219,6 @@ def _origin(entry: EntryPoint) -> str:
 def built_in() -> tuple[DeviceRecord, ...]:
     """Return the records of this package's own devices."""
     return tuple(_load(entry) for entry in _built_in_entries())
-
-
-def gpu_sharing() -> GPUSharing:
-    """Return the functions for buffers of a user's ``GPUDevice``.
-
-    Raises:
-        NotSupportedError: no device has them.
-    """
-    for record in _loadable():
-        if record.gpu_sharing is not None:
-            return record.gpu_sharing()
-    raise NotSupportedError("no device shares buffers with a GPUDevice")
 
 
 def choose(

@@ -12,7 +12,7 @@ import trio
 
 from webnn_py.core.descriptors import MAX_DIMENSION, unsigned_long
 from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities
-from webnn_py.core.device.registry import DeviceOption, DeviceRecord, GPUSharing, OpenRequest, Suitability
+from webnn_py.core.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.idl import boolean
@@ -30,12 +30,6 @@ GPU_NODES: Final = (
     "/dev/pvr_sync",
 )
 """The files by which programs on Linux reach GPUs. Without any, no driver but software can be there."""
-
-
-def _gpu_sharing() -> GPUSharing:
-    from webnn_py.devices.wgpu.runtime import buffer_sharing  # noqa: PLC0415 - loads wgpu
-
-    return buffer_sharing
 
 
 def _may_have_gpu() -> bool:
@@ -162,5 +156,4 @@ RECORD: Final = DeviceRecord(
             convert=unsigned_long,
         ),
     ),
-    gpu_sharing=_gpu_sharing,
 )
