@@ -10,10 +10,10 @@ from spec_tests.labs.benchmarks.gpu_variants import QUICK, Model, asked, channel
 from spec_tests.support.computing import compute
 from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder
-from webnn_py.core.device.compiling import four_bits
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.codegen.convolution import winograd
+from webnn_py.extensions import int4
 
 SUBSETS = 7
 """Random ones of the variants that a model uses, besides all of them; a quick run has one."""
@@ -74,7 +74,7 @@ def small(all_products_large, monkeypatch):
     monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
     monkeypatch.setattr(winograd, "LEAST_PRODUCTS", 0)
     monkeypatch.setattr(winograd, "LEAST_CHANNELS", 1)
-    monkeypatch.setattr(four_bits, "LEAST_PACKED", 1)
+    monkeypatch.setattr(int4, "LEAST_PACKED", 1)
 
 
 async def computed(context, model):

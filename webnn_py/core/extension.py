@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webnn_py.core.api.graph import MLGraph
     from webnn_py.core.api.interfaces import ContextInterface
     from webnn_py.core.descriptors import MLBufferDescriptor, MLOperandDescriptor
-    from webnn_py.core.device.backend import OnProgress
+    from webnn_py.core.device.backend import Capabilities, OnProgress
     from webnn_py.core.device.device import GraphHandle
     from webnn_py.core.graph import Constant, Graph, Input, Node
     from webnn_py.core.operators.declaration import Operator
@@ -89,6 +89,10 @@ class Extension:
     def options(self, given: dict[str, Any]) -> None:
         """Take the options of this extension out of those of ``create_context()``, and change others."""
 
+    def capabilities(self, capabilities: Capabilities) -> Capabilities:
+        """Return what builders take for the device's abilities; the same object for the same ones."""
+        return capabilities
+
     def limits(self, limits: dict[str, Any]) -> dict[str, Any]:
         """Return what ``op_support_limits()`` reports, given a fresh structure without this extension."""
         return limits
@@ -145,7 +149,10 @@ class Extension:
 
 
 SHORT_FORMS: Final[dict[str, Callable[[], Extension]]] = {}
-"""The extensions that ``open_ml(experimental={"name"})`` stands for, by name; their package enters them."""
+"""The extensions that ``open_ml(experimental={"name"})`` stands for, by name; their package enters them.
+
+Of several that wrap the compilation of a graph, the first compiles last.
+"""
 
 
 def compile_step(graph: MLGraph, source: Graph) -> Compile:

@@ -2,15 +2,22 @@
 
 ::
 
+    int4            integers of four bits
     subgraph        operators that are drawn once, named, and called
     dynamic_shapes  graphs whose dimensions have names, compiled for each set of sizes
     compute_policy  one option in the place of power_preference and accelerated
     browser_limits  what browsers accept
 
-``open_ml(experimental={"subgraph"})`` and the like stand for the first three.
+``open_ml(experimental={"subgraph"})`` and the like stand for the first four.
 """
 
 from webnn_py.core.extension import SHORT_FORMS, Extension
+
+
+def _int4() -> Extension:
+    from webnn_py.extensions.int4 import Int4  # noqa: PLC0415 - imported when it is used
+
+    return Int4()
 
 
 def _compute_policy() -> Extension:
@@ -31,4 +38,5 @@ def _subgraph() -> Extension:
     return Subgraphs()
 
 
+SHORT_FORMS["int4"] = _int4
 SHORT_FORMS.update({"compute-policy": _compute_policy, "dynamic-shapes": _dynamic_shapes, "subgraph": _subgraph})

@@ -9,7 +9,7 @@ import numpy as np
 import trio
 
 from webnn_py.core.device.backend import Backend, HostArray, Storage, constant_buffers
-from webnn_py.core.device.compiling.four_bits import prepared
+from webnn_py.core.device.compiling.expansion import expand
 from webnn_py.core.device.device import Device, GraphHandle
 from webnn_py.core.graph import Constant, Graph
 from webnn_py.core.in_flight import done
@@ -30,7 +30,7 @@ async def code_of(device: Device, handle: GraphHandle, source: Graph | None) -> 
         return await done(backend.save_code(handle.compiled))
     assert source is not None  # noqa: S101 - the caller checks it
     graph = await without_calls(source, device, [])
-    graph = await trio.to_thread.run_sync(prepared, graph, backend.capabilities, limiter=device.limiter)
+    graph = await trio.to_thread.run_sync(expand, graph, backend.capabilities, limiter=device.limiter)
     contents: dict[Storage, HostArray] = {}
     for storage in constant_buffers(graph):
         held = Storage(storage.descriptor)  # the buffer itself may be destroyed

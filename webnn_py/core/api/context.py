@@ -24,7 +24,7 @@ from webnn_py.core.api.copy_region import checked_copy_region
 from webnn_py.core.api.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.core.api.graph import GraphSignature, MLGraph
 from webnn_py.core.api.interfaces import MLInterface
-from webnn_py.core.api.limits import op_support_limits, with_proposals
+from webnn_py.core.api.limits import op_support_limits
 from webnn_py.core.api.observers import Observers
 from webnn_py.core.api.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.core.api.refused_calls import rejected_promise, report_refusal
@@ -72,6 +72,7 @@ class MLContext(Handle):
     _run_by_readers: DeviceTimeline | None
     _trio_run: TrioRun
     _extensions: tuple[Extension, ...]
+    _replacing: tuple[Extension, ...]  # those that may run something else in the place of a graph
     _label: str
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
@@ -97,7 +98,10 @@ class MLContext(Handle):
         self._label = label
         self._ml = ml
         self._observers, self._experimental, self._extensions = ml._observers, ml._experimental, ml._extensions
-        self._capabilities = with_proposals(backend.capabilities, self._experimental)
+        self._capabilities = backend.capabilities
+        for extension in self._extensions:
+            self._capabilities = extension.capabilities(self._capabilities)
+        self._replacing = tuple(each for each in self._extensions if type(each).dispatch is not Extension.dispatch)
         self._device = Device(backend)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing
@@ -552,7 +556,7 @@ class MLContext(Handle):
         try:
             if type(graph) is not MLGraph:
                 raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-            run = self._run_by_extensions(graph, inputs) if self._extensions else graph
+            run = self._run_by_extensions(graph, inputs) if self._replacing else graph
             given = storages_at_first_sight(self, graph, run, inputs, outputs) or storages_of(
                 self, graph, run, inputs, outputs
             )
@@ -571,7 +575,7 @@ class MLContext(Handle):
             return graph  # which is refused
         buffers = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
         descriptors = {name: buffer._descriptor for name, buffer in buffers.items()}
-        found = (extension.dispatch(graph, descriptors) for extension in self._extensions)
+        found = (extension.dispatch(graph, descriptors) for extension in self._replacing)
         return next((variant for variant in found if variant is not None), graph)
 
     # --- operations with a promise ---------------------------------------------------------------------------

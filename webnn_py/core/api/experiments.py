@@ -1,20 +1,16 @@
 """The proposals that ``open_ml(experimental=…)`` switches on; docs/proposals has a page for each."""
 
 from collections.abc import Collection
-from typing import Final
 
 from webnn_py.core.descriptors import sequence_of
 from webnn_py.core.extension import SHORT_FORMS, Extension
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.idl import enumeration
 
-OWN: Final = ("int4",)
-"""The proposal that is no extension."""
-
 
 def known() -> tuple[str, ...]:
     """Return the names of the proposals that can be asked for."""
-    return tuple(sorted((*OWN, *SHORT_FORMS)))
+    return tuple(sorted(SHORT_FORMS))
 
 
 def experiments(value: object) -> frozenset[str]:
@@ -31,4 +27,4 @@ def extensions(value: object, names: Collection[str]) -> tuple[Extension, ...]:
         return item
 
     given = sequence_of(value, extension, "extensions")
-    return (*given, *(SHORT_FORMS[name]() for name in sorted(names) if name in SHORT_FORMS))
+    return (*given, *(SHORT_FORMS[name]() for name in SHORT_FORMS if name in names))

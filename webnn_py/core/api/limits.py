@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.core.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.core.device.backend import Capabilities
 from webnn_py.core.operators.declaration import Arguments, Operator
 from webnn_py.core.operators.limits import DataTypes, RankRange
@@ -20,15 +20,7 @@ QUANTIZED_ROWS: Final = {
     ("quantize_linear", "zero_point"),
     ("quantize_linear", "output"),
 }
-"""Operands and outputs that may have four bits, by the proposal "int4"."""
-
-
-@cache
-def with_proposals(capabilities: Capabilities, experimental: frozenset[str]) -> Capabilities:
-    """Return capabilities with the data types of the proposals that are asked for."""
-    if "int4" in experimental:
-        capabilities = attrs.evolve(capabilities, packed=FOUR_BITS)
-    return capabilities
+"""Operands and outputs that may have four bits, where an extension adds those."""
 
 
 @attrs.frozen

@@ -293,19 +293,18 @@ class Device:
             NotComputableError: the graph has a node that no device computes.
         """
         from webnn_py.core.device.compiling.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
-        from webnn_py.core.device.compiling.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
         from webnn_py.core.device.compiling.graph_validation import validate_graph  # noqa: PLC0415 - imported when it is used
 
         validate_graph(graph)
-        if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
+        if needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle, progress)
         compiled = begin_compile(self.backend, graph, progress)
         return then(compiled, lambda compiled: self.keep(graph, compiled, handle))
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
-        from webnn_py.core.device.compiling.four_bits import prepared  # noqa: PLC0415 - imported when it is used
+        from webnn_py.core.device.compiling.expansion import expand  # noqa: PLC0415 - imported when it is used
 
-        expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
+        expanded = await trio.to_thread.run_sync(expand, graph, self.backend.capabilities, limiter=self.limiter)
         pending = self.compile(expanded, handle, progress)
         if pending is not None:
             await pending

@@ -5,12 +5,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.core.device.compiling.four_bits import in_bytes, needs_bytes
 from webnn_py.core.graph import Constant, Graph, Value
 from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.devices.numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.devices.numpy.backend import CAPABILITIES
 from webnn_py.devices.numpy.table import entry_of, run_node
+from webnn_py.extensions.int4 import has_four_bits, in_bytes
 from webnn_py.onnx_models.limits import STEPS_PER_SECOND, Expenses
 
 SECONDS_PER_OPERATION: Final = 1e-9
@@ -27,7 +27,7 @@ def known_value(value: Value, expenses: Expenses) -> NDArray[Any] | None:
         return None
     graph = spelled_out(graph)
     value = graph.outputs["value"]
-    if needs_bytes(graph, CAPABILITIES):
+    if has_four_bits(graph, CAPABILITIES):
         graph = in_bytes(graph, CAPABILITIES)
         value = graph.outputs["value"]
     arrays: dict[Value, NDArray[Any]] = {}

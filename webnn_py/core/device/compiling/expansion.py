@@ -87,7 +87,7 @@ def is_claimed(node: Node, capabilities: Capabilities) -> bool:
 
 
 def _fits(descriptor: MLOperandDescriptor, data_types: DataTypes, capabilities: Capabilities) -> bool:
-    # Of 4-bit elements, ``four_bits`` has left those that the device reads packed.
+    # Of 4-bit elements, an extension has left those that the device reads packed.
     is_there = descriptor.data_type in data_types or descriptor.data_type in FOUR_BITS
     return is_there and descriptor.rank <= capabilities.max_rank
 

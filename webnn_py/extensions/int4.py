@@ -1,4 +1,6 @@
-"""Graphs with 4-bit elements, two in a byte, as graphs of bytes.
+"""The proposal "int4": 4-bit elements, two in a byte, in graphs that devices compile as graphs of bytes.
+
+See docs/proposals/int4.md. ``open_ml(experimental={"int4"})`` switches it on.
 
 4-bit numbers are constants that ``dequantizeLinear`` reads, and results of ``quantizeLinear``. Bytes hold the same
 numbers, and are what devices compute with: a constant is unpacked at build, except for large ones on devices whose
@@ -7,16 +9,22 @@ numbers, and are what devices compute with: a constant is unpacked at build, exc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
+import attrs
 import numpy as np
+import trio
 
+from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.descriptors import FOUR_BITS, INT4, MLOperandDataType, MLOperandDescriptor
-from webnn_py.core.device.backend import Capabilities, HostArray
-from webnn_py.core.device.compiling.expansion import expand
+from webnn_py.core.device.backend import Capabilities, HostArray, OnProgress
+from webnn_py.core.device.device import GraphHandle
+from webnn_py.core.extension import Compile, Extension
 from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
+from webnn_py.core.in_flight import done
 from webnn_py.core.operators import conversion
 from webnn_py.core.operators.operand import MLOperand
 
@@ -32,6 +40,37 @@ MAY_BE_PACKED: Final = frozenset({conversion.dequantize_linear, conversion.quant
 RANGES: Final[Mapping[str, tuple[int, int]]] = {"int4": (-8, 7), "uint4": (0, 15)}
 
 
+class Int4(Extension):
+    """The extension: two more data types, for operators that quantize."""
+
+    name = "int4"
+
+    def capabilities(self, capabilities: Capabilities) -> Capabilities:
+        """Add the data types."""
+        return _with_four_bits(capabilities)
+
+    def compile(self, graph: MLGraph, _source: Graph, step: Compile) -> Compile:
+        """Replace 4-bit elements before a graph is compiled."""
+        device = graph.context.device
+        capabilities = device.backend.capabilities
+
+        async def compile_in_bytes(source: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
+            changed = await trio.to_thread.run_sync(in_bytes, source, capabilities, limiter=device.limiter)
+            await done(step(changed, handle, progress))
+
+        def compile_changed(source: Graph, handle: GraphHandle, progress: OnProgress | None) -> Awaitable[None] | None:
+            if has_four_bits(source, capabilities):
+                return compile_in_bytes(source, handle, progress)
+            return step(source, handle, progress)
+
+        return compile_changed
+
+
+@cache
+def _with_four_bits(capabilities: Capabilities) -> Capabilities:
+    return attrs.evolve(capabilities, packed=FOUR_BITS)
+
+
 def unpacked(data: HostArray, descriptor: MLOperandDescriptor) -> HostArray:
     """Return the elements of packed bytes, one byte each; the first of two in a byte has the lower bits."""
     halves = np.empty((len(data), 2), np.uint8)
@@ -43,18 +82,9 @@ def unpacked(data: HostArray, descriptor: MLOperandDescriptor) -> HostArray:
     return elements.reshape(descriptor.shape)
 
 
-def needs_bytes(graph: Graph, capabilities: Capabilities) -> bool:
+def has_four_bits(graph: Graph, capabilities: Capabilities) -> bool:
     """Return whether a graph has 4-bit elements that a device cannot compute with."""
     return any(_is_changed(node, capabilities) for node in graph.nodes if node.operator in MAY_BE_PACKED)
-
-
-def prepared(graph: Graph, capabilities: Capabilities) -> Graph:
-    """Return the graph with bytes and operators that the device claims; for a worker thread.
-
-    Raises:
-        CannotExpandError: a node cannot be expanded; validation lets no such node through.
-    """
-    return expand(in_bytes(graph, capabilities), capabilities)
 
 
 def in_bytes(graph: Graph, capabilities: Capabilities) -> Graph:
@@ -62,8 +92,7 @@ def in_bytes(graph: Graph, capabilities: Capabilities) -> Graph:
 
     4-bit outputs become outputs of bytes, two elements in each.
     """
-    are_outputs = any(value.descriptor.data_type in FOUR_BITS for value in graph.outputs.values())
-    if not are_outputs and not needs_bytes(graph, capabilities):
+    if not has_four_bits(graph, capabilities):
         return graph
     constants: dict[Constant, Constant] = {}
 
