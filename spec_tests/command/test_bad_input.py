@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 from spec_tests.support.onnx_programs import program
 from webnn_py.command import comparison
-from webnn_py.core.distribution import install_command
+from webnn_py.extras import install_command
 from webnn_py.runtime import InferenceSession
 
 WRONG = [

@@ -15,7 +15,8 @@ import pytest
 from spec_tests.documents.test_pages import LINK
 from spec_tests.support.documents import FENCE
 from webnn_py.core import distribution
-from webnn_py.core.distribution import install_command, page
+from webnn_py.core.distribution import page
+from webnn_py.extras import install_command
 from webnn_py.testing.device_cases import files
 
 ROOT = Path(__file__).parents[2]

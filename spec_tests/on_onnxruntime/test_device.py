@@ -16,7 +16,7 @@ from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
-from webnn_py.core.distribution import install_command
+from webnn_py.extras import install_command
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

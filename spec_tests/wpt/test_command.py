@@ -8,7 +8,7 @@ import pytest
 
 from spec_tests.support.scripts import FILES
 from webnn_py import cli
-from webnn_py.core.distribution import install_command
+from webnn_py.extras import install_command
 from webnn_py.javascript import commands
 
 

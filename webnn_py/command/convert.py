@@ -20,7 +20,8 @@ from webnn_py.command.loading import load_model, simplified
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.to_javascript import to_javascript
 from webnn_py.command.written_files import check_writable, written_whole
-from webnn_py.core.message_text import counted, words_of
+from webnn_py.core.message_text import words_of
+from webnn_py.text_tables import counted
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -6,7 +6,7 @@ from typing import Any
 
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.core.device import registry
-from webnn_py.core.message_text import table
+from webnn_py.text_tables import table
 
 
 def devices(options: argparse.Namespace) -> int:

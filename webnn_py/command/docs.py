@@ -8,8 +8,9 @@ from pathlib import Path
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.core.distribution import documentation
-from webnn_py.core.message_text import nearest, shown, table
+from webnn_py.core.message_text import nearest, shown
 from webnn_py.javascript.words import say
+from webnn_py.text_tables import table
 
 
 def docs(options: argparse.Namespace) -> int:

@@ -9,9 +9,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-from webnn_py.core.distribution import install_command
 from webnn_py.core.errors import DOMException, NotSupportedError
 from webnn_py.core.message_text import kind, visible
+from webnn_py.extras import install_command
 from webnn_py.tracing.trace_file import TraceFileError
 
 FAILED: Final = 1

@@ -21,8 +21,8 @@ from webnn_py.command.loading import model_errors
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
 from webnn_py.command.sounds import Samples, decoded, resampled
-from webnn_py.core.distribution import install_command
 from webnn_py.core.message_text import visible
+from webnn_py.extras import install_command
 from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 

@@ -22,11 +22,12 @@ from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder, drawing_of
 from webnn_py.core.api.ml import open_ml
 from webnn_py.core.graph_rewriting import spelled_out
-from webnn_py.core.message_text import counted, shortened, shown, table, visible
+from webnn_py.core.message_text import shortened, shown, visible
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.pictures import GraphPicture
 from webnn_py.runtime import Environment
+from webnn_py.text_tables import counted, table
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel, Problem

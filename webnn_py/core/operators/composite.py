@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Unpack
 
-from webnn_py.core.operators.declaration import Decomposition, Facts, Operator, OutputT, P, of_operands
+from webnn_py.core.operators.declaration import Decomposition, Facts, Operator, OutputT, P
 from webnn_py.core.operators.limits import LimitsRow
-from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.registry import OPERATORS
 
 _DECLARED: Final[dict[str, Composite[..., Any]]] = {}
@@ -53,19 +52,3 @@ class Composite(Operator[P, OutputT]):
         self.decomposition: Decomposition = decomposition
         self.tables = frozenset(tables)
         _DECLARED[self.name] = self
-
-
-def drawn_on(builder: Any, graph: Any, operands: Iterable[tuple[Any, MLOperand]]) -> list[MLOperand]:
-    """Draw the operators of a graph again, and return its outputs.
-
-    Args:
-        builder: the builder to draw with.
-        graph: the graph.
-        operands: its inputs and constants, each with the operand that replaces it.
-    """
-    made = dict(operands)
-    for node in graph.nodes:
-        given = of_operands(node.operands, made.__getitem__)
-        drawn = builder.append(node.operator, **{**given, **node.options, "label": node.label})
-        made.update(zip(node.results, drawn if isinstance(drawn, list) else [drawn], strict=True))
-    return [made[value] for value in graph.outputs.values()]

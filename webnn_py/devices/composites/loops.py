@@ -7,9 +7,10 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Graph
-from webnn_py.core.operators.composite import Composite, drawn_on
+from webnn_py.core.operators.composite import Composite
 from webnn_py.core.operators.limits import ANY, MAX_RANK, LimitsRow, limit
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.composites.inner_graphs import drawn_on
 
 LIMITS: Final[LimitsRow] = {
     "states": limit(ANY),

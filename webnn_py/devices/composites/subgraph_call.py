@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.message_text import shown
-from webnn_py.core.operators.composite import Composite, drawn_on
+from webnn_py.core.operators.composite import Composite
 from webnn_py.core.operators.limits import ANY, LimitsRow, limit
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import refuse
+from webnn_py.devices.composites.inner_graphs import drawn_on
 
 LIMITS: Final[LimitsRow] = {"operands": limit(ANY), "captured": limit(ANY), "outputs": limit(ANY)}
 

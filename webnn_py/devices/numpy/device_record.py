@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities
-from webnn_py.core.device.registry import KEEP_SUBNORMALS, DeviceRecord, OpenRequest, Suitability
+from webnn_py.core.device.registry import DeviceRecord, OpenRequest, Suitability
+from webnn_py.devices.processor_options import KEEP_SUBNORMALS
 
 
 def _open(request: OpenRequest) -> Backend:

@@ -12,12 +12,13 @@ import trio
 
 from webnn_py.core.descriptors import unsigned_long
 from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities
-from webnn_py.core.device.registry import KEEP_SUBNORMALS, DeviceOption, DeviceRecord, OpenRequest, Suitability
-from webnn_py.core.distribution import install_command
+from webnn_py.core.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.idl import boolean
 from webnn_py.devices.onnxruntime.claimed_operators import CAPABILITIES
+from webnn_py.devices.processor_options import KEEP_SUBNORMALS
+from webnn_py.extras import install_command
 
 if TYPE_CHECKING:
     from webnn_py.devices.onnxruntime.providers import Provider

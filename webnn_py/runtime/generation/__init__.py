@@ -17,7 +17,7 @@ From the top::
 It stands on sessions. Needs the extra ``generation``.
 """
 
-from webnn_py.core.distribution import install_command
+from webnn_py.extras import install_command
 
 try:
     import onnx as _onnx

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.core.distribution import install_command
+from webnn_py.extras import install_command
 from webnn_py.regular_files import read_regular
 
 if TYPE_CHECKING:
