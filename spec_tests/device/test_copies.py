@@ -10,22 +10,17 @@ from spec_tests.support.cells import cells
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.own_statistics import own_statistics
 from webnn_py import DestroyedBufferError, UnknownError
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.core.descriptors import DATA_TYPES
-from webnn_py.core.device.backend import Copies
+from webnn_py.devices.copying import CopiesThroughHost
 
 
 @pytest.fixture(params=["its own copies", "through the host"])
 def way(request, backend, monkeypatch):
     """Let a device copy itself, or through the host as one that cannot."""
     if request.param == "through the host":
-        monkeypatch.setattr("webnn_py.core.device.device.Copies", NeverOffered)
+        monkeypatch.setattr("webnn_py.devices.copying.copies_of", CopiesThroughHost)
     return request.param
-
-
-class NeverOffered(Copies):
-    """A protocol that no backend has."""
-
-    def fly(self): ...
 
 
 def counting(size, data_type, start=1):
@@ -39,7 +34,7 @@ def counting(size, data_type, start=1):
 async def test_a_copy_without_offsets_copies_everything(ml, options, way, data_type):
     context = await ml.create_context(**options)
     source, target = await filled(context, counting(7, data_type), data_type), await zeroed(context, [7, 1], data_type)
-    context.copy_buffer(source, target)
+    copy_buffer(context, source, target)
     np.testing.assert_array_equal(await context.read_buffer(target), counting(7, data_type)[:, None])
     np.testing.assert_array_equal(await context.read_buffer(source), counting(7, data_type))
 
@@ -50,7 +45,7 @@ async def check_copies(context, sizes, copies, data_type="int8"):
     source, target = await filled(context, expected_source, data_type), await filled(context, expected, data_type)
     for begin, to, count in copies:
         number = sizes[0] - begin if count is None else count
-        context.copy_buffer(source, target, source_offset=begin, destination_offset=to, count=count)
+        copy_buffer(context, source, target, source_offset=begin, destination_offset=to, count=count)
         expected[to : to + number] = expected_source[begin : begin + number]
     np.testing.assert_array_equal(await context.read_buffer(target), expected, err_msg=str(copies))
     np.testing.assert_array_equal(await context.read_buffer(source), expected_source)
@@ -86,7 +81,7 @@ async def test_a_part_of_a_buffer_is_copied_to_another_part_of_it(ml, options, w
     begin, to, count = places
     expected = counting(16, data_type)
     buffer = await filled(context, expected, data_type)
-    context.copy_buffer(buffer, buffer, source_offset=begin, destination_offset=to, count=count)
+    copy_buffer(context, buffer, buffer, source_offset=begin, destination_offset=to, count=count)
     expected[to : to + count] = expected[begin : begin + count].copy()
     np.testing.assert_array_equal(await context.read_buffer(buffer), expected)
 
@@ -94,8 +89,8 @@ async def test_a_part_of_a_buffer_is_copied_to_another_part_of_it(ml, options, w
 async def test_scalars_and_constants_are_copied(context):
     scalar, weights = await filled(context, 7.0), await constant(context, [1, 2, 3])
     target = await zeroed(context, [2, 2])
-    context.copy_buffer(weights, target)
-    context.copy_buffer(scalar, target, destination_offset=3)
+    copy_buffer(context, weights, target)
+    copy_buffer(context, scalar, target, destination_offset=3)
     np.testing.assert_array_equal(await context.read_buffer(target), [[1, 2], [3, 7]])
 
 
@@ -103,9 +98,9 @@ async def test_no_elements_are_copied_where_there_are_none_to_copy(context):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     await context.drain()
     context.device_timeline.pause()
-    context.copy_buffer(source, target, count=0)
-    context.copy_buffer(source, target, source_offset=2)
-    context.copy_buffer(source, source, count=0)
+    copy_buffer(context, source, target, count=0)
+    copy_buffer(context, source, target, source_offset=2)
+    copy_buffer(context, source, source, count=0)
     assert context.statistics().queued_operations == 0
     context.device_timeline.resume()
     np.testing.assert_array_equal(await context.read_buffer(target), [3, 4])
@@ -115,7 +110,7 @@ async def test_no_elements_are_copied_where_there_are_none_to_copy(context):
 async def test_a_cleared_buffer_holds_zeros(ml, options, way, data_type):
     context = await ml.create_context(**options)
     buffer = await filled(context, counting(7, data_type), data_type)
-    context.clear_buffer(buffer)
+    clear_buffer(context, buffer)
     np.testing.assert_array_equal(await context.read_buffer(buffer), np.zeros(7))
 
 
@@ -124,25 +119,25 @@ async def test_copies_need_no_flags_and_no_host(context):
     source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
     await context.drain()
     before = own_statistics(context)
-    context.copy_buffer(source, flagless[0])
-    context.clear_buffer(flagless[1])
-    context.copy_buffer(flagless[0], flagless[1], source_offset=1, count=2)
-    context.copy_buffer(flagless[1], target)
+    copy_buffer(context, source, flagless[0])
+    clear_buffer(context, flagless[1])
+    copy_buffer(context, flagless[0], flagless[1], source_offset=1, count=2)
+    copy_buffer(context, flagless[1], target)
     await context.drain()
     assert own_statistics(context) == before
     np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0])
 
 
 async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options, monkeypatch):
-    monkeypatch.setattr("webnn_py.core.device.device.Copies", NeverOffered)
+    monkeypatch.setattr("webnn_py.devices.copying.copies_of", CopiesThroughHost)
     context = await ml.create_context(**options)
     source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
     await context.drain()
     counted = [context.statistics().host_copies]
     for act in (
-        lambda: context.copy_buffer(source, target),
-        lambda: context.copy_buffer(source, target, count=2),
-        lambda: context.clear_buffer(target),
+        lambda: copy_buffer(context, source, target),
+        lambda: copy_buffer(context, source, target, count=2),
+        lambda: clear_buffer(context, target),
     ):
         act()
         await context.drain()
@@ -164,11 +159,11 @@ async def test_copies_run_in_their_turn(context):
     context.write_buffer(a, np.array([1, 2, 3], np.float32))
     for _ in range(40):  # more than are submitted together
         context.dispatch(graph, {"x": a}, {"y": b})
-        context.copy_buffer(b, a, count=2)
-        context.copy_buffer(a, c, source_offset=1, destination_offset=1, count=1)
+        copy_buffer(context, b, a, count=2)
+        copy_buffer(context, a, c, source_offset=1, destination_offset=1, count=1)
     first = context.read_buffer(a)
-    context.clear_buffer(a)
-    context.copy_buffer(c, a, source_offset=1, count=1)
+    clear_buffer(context, a)
+    copy_buffer(context, c, a, source_offset=1, count=1)
     context.write_buffer(c, np.array([9, 9, 9], np.float32))
     np.testing.assert_array_equal(await first, [41, 42, 3])
     np.testing.assert_array_equal(await context.read_buffer(a), [42, 0, 0])
@@ -177,7 +172,7 @@ async def test_copies_run_in_their_turn(context):
 
 async def test_the_source_of_a_copy_may_be_destroyed_after_the_call(context):
     source, target = await filled(context, [1, 2, 3], "int8"), await zeroed(context, [4], "int8")
-    context.copy_buffer(source, target, source_offset=1)
+    copy_buffer(context, source, target, source_offset=1)
     source.destroy()
     np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0, 0])
 
@@ -189,7 +184,7 @@ async def test_the_source_of_a_copy_may_be_destroyed_after_the_call(context):
 async def test_a_failed_copy_rejects_the_next_read_of_its_destination(context, fail, method):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     fail(method, RuntimeError("the bus is down"))
-    context.copy_buffer(source, target) if method == "copy" else context.clear_buffer(target)
+    copy_buffer(context, source, target) if method == "copy" else clear_buffer(context, target)
     with pytest.raises(UnknownError, match=rf"read_buffer\(\).*{method}_buffer\(\) failed: the bus is down"):
         await context.read_buffer(target)
     np.testing.assert_array_equal(await context.read_buffer(source), [1, 2])
@@ -201,7 +196,7 @@ async def test_a_copy_of_a_buffer_without_data_leaves_its_destination_without_an
     device.failing["write"] = RuntimeError("the bus is down")
     device.log.clear()
     context.write_buffer(source, np.ones(2, np.float32))
-    context.copy_buffer(source, target, count=1)
+    copy_buffer(context, source, target, count=1)
     text = r"the source of a copy_buffer\(\) holds no data, because write_buffer\(\) failed: the bus is down"
     with pytest.raises(UnknownError, match=text):
         await context.read_buffer(target)
@@ -218,15 +213,15 @@ async def test_only_a_whole_copy_gives_a_failed_destination_data_again(device, c
 
     fail_to_write()
     begin("copy")
-    context.copy_buffer(source, target, count=1)
+    copy_buffer(context, source, target, count=1)
     with pytest.raises(UnknownError, match="the bus is down"):
         await context.read_buffer(target)
     begin("copy")
-    context.copy_buffer(source, target)
+    copy_buffer(context, source, target)
     np.testing.assert_array_equal(await context.read_buffer(target), [1, 2])
     fail_to_write()
     begin("clear")
-    context.clear_buffer(target)
+    clear_buffer(context, target)
     np.testing.assert_array_equal(await context.read_buffer(target), [0, 0])
 
 
@@ -234,13 +229,13 @@ async def test_copies_are_dropped_when_the_context_is_lost(device, context):
     source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
     await context.drain()
     context.device_timeline.pause()
-    context.copy_buffer(source, target)
-    context.clear_buffer(source)
+    copy_buffer(context, source, target)
+    clear_buffer(context, source)
     context.destroy()
     context.device_timeline.resume()
     await context.drain()
     assert not {"copy", "clear"} & set(device.log)
-    for act in (lambda: context.copy_buffer(source, target), lambda: context.clear_buffer(source)):
+    for act in (lambda: copy_buffer(context, source, target), lambda: clear_buffer(context, source)):
         with pytest.raises(DestroyedBufferError, match="the context is lost"):
             act()
 
@@ -289,7 +284,7 @@ async def test_a_copy_that_does_not_fit_is_refused_before_anything_is_enqueued(m
     arguments = {name: there.get(value, value) if isinstance(value, str) else value for name, value in given.items()}
     await context.drain()
     with pytest.raises(TypeError, match=words) as caught:
-        context.copy_buffer(arguments.pop("source"), arguments.pop("destination"), **arguments)
+        copy_buffer(context, arguments.pop("source"), arguments.pop("destination"), **arguments)
     assert re.match(r"copy_buffer\(\): ", str(caught.value))
     assert context.statistics().queued_operations == 0
     np.testing.assert_array_equal(await context.read_buffer(there["other"]), [5] * 6)
@@ -306,6 +301,6 @@ async def test_a_clear_of_a_wrong_buffer_is_refused(ml, options, context):
         (None, r"None given; it must be an MLBuffer"),
     ):
         with pytest.raises(TypeError, match=rf"clear_buffer\(\): .*{words}"):
-            context.clear_buffer(buffer)
+            clear_buffer(context, buffer)
     with pytest.raises(DestroyedBufferError, match=r"copy_buffer\(\).*is destroyed"):
-        context.copy_buffer(fixed, gone)
+        copy_buffer(context, fixed, gone)

@@ -22,6 +22,7 @@ from webnn_py.devices.onnxruntime import engine, providers  # noqa: E402 - an ex
 
 with with_cuda_bindings():
     from webnn_py.devices.onnxruntime import cuda_memory
+from webnn_py.buffer_copies import clear_buffer, copy_buffer  # noqa: E402 - an extra
 from webnn_py.devices.onnxruntime.session import BoundSession  # noqa: E402 - an extra
 
 LARGE = 2**15
@@ -143,8 +144,8 @@ async def test_bytes_are_kept_until_the_gpu_has_read_them(context, count):
 async def test_copies_and_clears_stay_on_the_gpu(context, cuda):
     a, b = await zeroed(context, [4]), await zeroed(context, [4])
     context.write_buffer(a, np.arange(4, dtype=np.float32))
-    context.copy_buffer(a, b, source_offset=1, destination_offset=2, count=2)
-    context.clear_buffer(a)
+    copy_buffer(context, a, b, source_offset=1, destination_offset=2, count=2)
+    clear_buffer(context, a)
     waits = cuda.waits
     await trio.testing.wait_all_tasks_blocked()
     assert cuda.waits == waits

@@ -8,6 +8,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.stand_ins import failing
 from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.runtime import buffer_copies
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
@@ -35,8 +36,8 @@ async def test_copies_to_a_users_buffer_leave_alone_what_lies_beyond_the_tensor(
     theirs = users_buffer(gpu, [9] * 64)
     target = imported(gpu, theirs, 16)
     source = await filled(gpu, np.arange(16), "float16")
-    gpu.clear_buffer(target)
-    gpu.copy_buffer(source, target, destination_offset=offset, count=16 - offset)
+    clear_buffer(gpu, target)
+    copy_buffer(gpu, source, target, destination_offset=offset, count=16 - offset)
     expected = [*[0] * offset, *range(16 - offset), *[9] * 48]
     np.testing.assert_array_equal(await read_whole(gpu, theirs), expected)
 
@@ -46,7 +47,7 @@ async def test_a_copy_from_a_users_buffer_is_submitted_before_they_can_destroy_i
     theirs = users_buffer(gpu, range(64))
     target = await zeroed(gpu, [16], "float16")
     await gpu.drain()
-    gpu.copy_buffer(imported(gpu, theirs, 16), target, source_offset=offset, count=8)
+    copy_buffer(gpu, imported(gpu, theirs, 16), target, source_offset=offset, count=8)
     await quiet(gpu)
     theirs.destroy()
     np.testing.assert_array_equal(await gpu.read_buffer(target), [*range(offset, offset + 8), *[0] * 8])
@@ -55,10 +56,10 @@ async def test_a_copy_from_a_users_buffer_is_submitted_before_they_can_destroy_i
 async def test_two_tensors_in_one_users_buffer_are_copied_where_they_do_not_overlap(gpu):
     theirs = users_buffer(gpu, range(64))
     whole, part = imported(gpu, theirs, 64), imported(gpu, theirs, 16)
-    gpu.copy_buffer(part, whole, destination_offset=33)
+    copy_buffer(gpu, part, whole, destination_offset=33)
     expected = [*range(33), *range(16), *range(49, 64)]
     np.testing.assert_array_equal(await gpu.read_buffer(whole), expected)
-    gpu.copy_buffer(part, whole, destination_offset=5)
+    copy_buffer(gpu, part, whole, destination_offset=5)
     with pytest.raises(UnknownError, match=r"copy_buffer\(\) failed: source and destination overlap"):
         await gpu.read_buffer(whole)
     np.testing.assert_array_equal(await read_whole(gpu, theirs), expected)
@@ -69,10 +70,10 @@ async def test_a_users_buffer_that_is_destroyed_fails_the_copy_and_nothing_else(
     source, target = imported(gpu, theirs, 16), await zeroed(gpu, [16], "float16")
     await gpu.drain()
     theirs.destroy()
-    gpu.copy_buffer(source, target)
+    copy_buffer(gpu, source, target)
     with pytest.raises(UnknownError, match=r"copy_buffer\(\) failed: the imported GPU buffer has been destroyed"):
         await gpu.read_buffer(target)
-    gpu.clear_buffer(target)
+    clear_buffer(gpu, target)
     np.testing.assert_array_equal(await gpu.read_buffer(target), [0] * 16)
     assert gpu.lost.state == "pending"
 
@@ -84,7 +85,7 @@ async def test_a_submission_that_fails_marks_what_copies_should_have_written(gpu
     with monkeypatch.context() as patched:
         refuse = failing(wgpu.GPUValidationError("the queue is closed"))
         patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
-        gpu.copy_buffer(source, target) if method == "copy_buffer" else gpu.clear_buffer(target)
+        copy_buffer(gpu, source, target) if method == "copy_buffer" else clear_buffer(gpu, target)
         await quiet(gpu)
     with pytest.raises(UnknownError, match=rf"{method}\(\) failed: the queue is closed"):
         await gpu.read_buffer(target)
@@ -95,7 +96,7 @@ async def test_a_submission_that_fails_marks_what_copies_should_have_written(gpu
 async def test_a_copy_for_which_there_is_no_memory_is_told_by_the_next_read(gpu, monkeypatch, same):
     source = await filled(gpu, np.arange(16), "int8")
     target = source if same else await zeroed(gpu, [16], "int8")
-    gpu.copy_buffer(source, target, source_offset=1, destination_offset=8, count=3)  # so that the kernel is there
+    copy_buffer(gpu, source, target, source_offset=1, destination_offset=8, count=3)  # so that the kernel is there
     await gpu.drain()
 
     class NoMemory:
@@ -104,7 +105,7 @@ async def test_a_copy_for_which_there_is_no_memory_is_told_by_the_next_read(gpu,
 
     with monkeypatch.context() as patched:
         patched.setattr(gpu._device.backend._copies, "_device", NoMemory())
-        gpu.copy_buffer(source, target, source_offset=1, destination_offset=8, count=3)
+        copy_buffer(gpu, source, target, source_offset=1, destination_offset=8, count=3)
         await quiet(gpu)
     with pytest.raises(UnknownError, match=r"copy_buffer\(\) failed: Not enough memory left\."):
         await gpu.read_buffer(target)
@@ -114,20 +115,20 @@ async def test_a_kernel_that_does_not_compile_is_told_by_the_next_read(gpu, monk
     source, target = await filled(gpu, [1, 2], "int8"), await zeroed(gpu, [2], "int8")
     with monkeypatch.context() as patched:
         patched.setattr(buffer_copies, "SOURCE", "nonsense")
-        gpu.copy_buffer(source, target, source_offset=1)
+        copy_buffer(gpu, source, target, source_offset=1)
         with pytest.raises(UnknownError, match=r"copy_buffer\(\) failed:"):
             await gpu.read_buffer(target)
-    gpu.clear_buffer(target)
-    gpu.copy_buffer(source, target, source_offset=1)
+    clear_buffer(gpu, target)
+    copy_buffer(gpu, source, target, source_offset=1)
     np.testing.assert_array_equal(await gpu.read_buffer(target), [2, 0])
 
 
 async def test_copies_of_words_take_no_kernel(gpu):
     source, target = await filled(gpu, np.arange(9)), await zeroed(gpu, [9])
-    gpu.copy_buffer(source, target, source_offset=1, destination_offset=5, count=3)
-    gpu.copy_buffer(target, target, source_offset=5, destination_offset=0, count=3)
+    copy_buffer(gpu, source, target, source_offset=1, destination_offset=5, count=3)
+    copy_buffer(gpu, target, target, source_offset=5, destination_offset=0, count=3)
     bytes_in, bytes_out = await filled(gpu, np.arange(9), "int8"), await zeroed(gpu, [5], "int8")
-    gpu.copy_buffer(bytes_in, bytes_out, source_offset=4)
+    copy_buffer(gpu, bytes_in, bytes_out, source_offset=4)
     np.testing.assert_array_equal(await gpu.read_buffer(target), [1, 2, 3, 0, 0, 1, 2, 3, 0])
     np.testing.assert_array_equal(await gpu.read_buffer(bytes_out), [4, 5, 6, 7, 8])
     assert not gpu._device.backend._copies.is_prepared

@@ -12,6 +12,7 @@ from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from spec_tests.support.watched_device import assert_lost, quiet
 from webnn_py import InvalidStateError, MLPromise, OperationError, UnknownError
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 
 
 async def test_a_loss_is_noticed_though_nothing_uses_the_device(gpu):
@@ -25,9 +26,9 @@ FIRST = {
     "a dispatch as before": lambda s: s.gpu.dispatch(s.graph, {"x": s.x}, {"y": s.y}),
     "a dispatch with other buffers": lambda s: s.gpu.dispatch(s.graph, {"x": s.y}, {"y": s.x}),
     "read_buffer": lambda s: s.gpu.read_buffer(s.x),
-    "copy_buffer": lambda s: s.gpu.copy_buffer(s.x, s.y),
-    "copy_buffer by a kernel": lambda s: s.gpu.copy_buffer(s.bytes, s.bytes, destination_offset=5, count=2),
-    "clear_buffer": lambda s: s.gpu.clear_buffer(s.x),
+    "copy_buffer": lambda s: copy_buffer(s.gpu, s.x, s.y),
+    "copy_buffer by a kernel": lambda s: copy_buffer(s.gpu, s.bytes, s.bytes, destination_offset=5, count=2),
+    "clear_buffer": lambda s: clear_buffer(s.gpu, s.x),
     "create_buffer": lambda s: s.gpu.create_buffer(data_type="int8", shape=[1]),
     "create_constant_buffer": lambda s: s.gpu.create_constant_buffer(ONES, data_type="float32", shape=[4]),
     "build": lambda s: build_add_number(s.gpu, 7, [3, 5]),

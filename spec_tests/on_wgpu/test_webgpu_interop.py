@@ -12,6 +12,7 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES
 from spec_tests.support.hostile import VALUES
 from webnn_py import InvalidStateError, NotSupportedError, UnknownError
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 
@@ -73,9 +74,9 @@ async def test_an_exported_buffer_is_the_gpu_devices_alone(context, device):  # 
         lambda: context.dispatch(graph, {"x": x}, {"y": y}),
         lambda: context.dispatch(graph, {"x": y}, {"y": x}),
         lambda: context.write_buffer(x, ONES),
-        lambda: context.copy_buffer(x, y),
-        lambda: context.copy_buffer(y, x),
-        lambda: context.clear_buffer(x),
+        lambda: copy_buffer(context, x, y),
+        lambda: copy_buffer(context, y, x),
+        lambda: clear_buffer(context, x),
     ):
         with pytest.raises(TypeError, match=r"exported> is exported to WebGPU; destroy\(\) of its GPUBuffer brings"):
             use()

@@ -8,6 +8,7 @@ from spec_tests.support.backends import BACKENDS, DEVICES, on_each
 from spec_tests.support.computing import compute
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
+from webnn_py.buffer_copies import copy_buffer
 from webnn_py.checking import check_finite
 
 RANGES = {"int4": (-8, 7), "uint4": (0, 15)}
@@ -129,7 +130,7 @@ async def test_what_is_no_constant_of_quantization_is_refused(ml, numpy_context)
     output = await numpy_context.create_buffer(data_type="int4", shape=[3], readable=True)
     assert (await numpy_context.read_buffer(output)).tolist() == [0, 0]
     with pytest.raises(TypeError, match="source is int4, of which a byte holds two"):
-        numpy_context.copy_buffer(output, output)
+        copy_buffer(numpy_context, output, output)
     output.destroy()
 
 

@@ -15,6 +15,7 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.own_statistics import own_statistics
 from spec_tests.support.scene import F32, ONES
 from webnn_py import MLGraphBuilder, open_ml, profiling
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.checking import check_finite
 from webnn_py.core.distribution import page
 from webnn_py.devices.wgpu import interop
@@ -58,8 +59,8 @@ CALLS = {
     "write_buffer()": lambda scene: scene.context.write_buffer(scene.x, 5 * ONES),
     "read_buffer()": lambda scene: scene.context.read_buffer(scene.x),
     "dispatch()": lambda scene: scene.context.dispatch(scene.graph, {"x": scene.x}, {"y": scene.y}),
-    "copy_buffer()": lambda scene: scene.context.copy_buffer(scene.x, scene.y),
-    "clear_buffer()": lambda scene: scene.context.clear_buffer(scene.x),
+    "copy_buffer()": lambda scene: copy_buffer(scene.context, scene.x, scene.y),
+    "clear_buffer()": lambda scene: clear_buffer(scene.context, scene.x),
     "SavedGraphs.save()": lambda scene: SavedGraphs("graphs").save("key", scene.graph),
     "SavedGraphs.keys()": lambda scene: SavedGraphs("graphs").keys(scene.context),
     "SavedGraphs.load()": lambda scene: SavedGraphs("graphs").load(scene.context, "key"),

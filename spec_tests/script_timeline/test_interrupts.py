@@ -18,6 +18,7 @@ from spec_tests.support.drawing import build_add_buffer
 from spec_tests.support.releases import assert_ended
 from spec_tests.support.watched_device import ENDS, STEPS
 from webnn_py import open_ml
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.saved_graphs.folder import UNFINISHED
 
@@ -55,8 +56,8 @@ async def use_everything(ml, options, prepare):
     for _ in range(3):
         context.dispatch(graph, {"x": x}, {"y": y})
         await context.read_buffer(y)
-    context.copy_buffer(x, y)
-    context.clear_buffer(y)
+    copy_buffer(context, x, y)
+    clear_buffer(context, y)
     graph.destroy()
     x.destroy()
     await context.drain()

@@ -14,6 +14,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.trace_format import check_document, first, of_phase
 from webnn_py import tracing
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.devices.wgpu import interop
 from webnn_py.saved_graphs import SavedGraphs
 
@@ -54,8 +55,8 @@ async def test_every_kind_of_operation_names_its_buffers_and_graph(ml, options, 
             graph = await builder.build({"y": builder.add(operand, builder.constant(constant))}, keep_source=True)
             await saved.save("a", graph)
             loaded = await saved.load(context, "a")
-            context.clear_buffer(x)
-            context.copy_buffer(x, y)
+            clear_buffer(context, x)
+            copy_buffer(context, x, y)
             context.dispatch(loaded, {"x": x}, {"y": y})
             for thing in (x, y, constant, graph, loaded):
                 thing.destroy()

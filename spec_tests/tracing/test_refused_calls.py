@@ -8,6 +8,7 @@ from spec_tests.support.drawing import build_add_one
 from spec_tests.support.scene import F32, ONES
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import MLGraphBuilder, tracing
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.devices.wgpu import interop
 
 
@@ -32,8 +33,8 @@ class Scene:
 RAISE = {
     "write_buffer": lambda s: s.context.write_buffer(s.buffer, ONES),
     "dispatch": lambda s: s.context.dispatch(s.graph, {"x": s.buffer}, {"y": s.other}),
-    "copy_buffer": lambda s: s.context.copy_buffer(s.buffer, s.other),
-    "clear_buffer": lambda s: s.context.clear_buffer(s.buffer),
+    "copy_buffer": lambda s: copy_buffer(s.context, s.buffer, s.other),
+    "clear_buffer": lambda s: clear_buffer(s.context, s.buffer),
     "input": lambda s: s.builder.input("", **F32),
     "constant": lambda s: s.builder.constant(s.other),
     "relu": lambda s: s.finished.relu(s.input, label="rectified"),

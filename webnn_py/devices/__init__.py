@@ -5,6 +5,7 @@
 * ``kernel_nodes``, ``flops``: what a kernel has computed, for timings.
 * ``content_keys``: keys of constants' bytes; ``saved_code``: the form in which a device saves a graph.
 * ``worker_thread``, ``host_processor``, ``processor_options``: for devices that run on the processor.
+* ``copying``: copies of elements between buffers.
 * ``lending``: memory in common with a user's own GPU work.
 * ``forking``: drivers and native objects in a forked process.
 """

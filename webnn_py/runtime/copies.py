@@ -5,9 +5,11 @@ import math
 import numpy as np
 import trio
 
+from webnn_py.buffer_copies import copy_buffer
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.context import MLContext
-from webnn_py.core.device.backend import CopyRegion, HostArray
+from webnn_py.core.device.backend import HostArray
+from webnn_py.devices.copying import CopyRegion
 from webnn_py.runtime.contexts import created
 
 
@@ -32,7 +34,8 @@ async def copy_elements(
     elif isinstance(destination, np.ndarray):
         await _download(context, source, destination, elements)
     else:
-        context.copy_buffer(
+        copy_buffer(
+            context,
             source,
             destination,
             source_offset=elements.source_offset,
@@ -57,7 +60,7 @@ async def _upload(context: MLContext, source: HostArray, destination: MLBuffer, 
         return
     part = await created(context, destination.data_type, [elements.count])
     context.write_buffer(part, source.reshape(-1)[elements.of_source])
-    context.copy_buffer(part, destination, destination_offset=elements.destination_offset)
+    copy_buffer(context, part, destination, destination_offset=elements.destination_offset)
     part.destroy()
 
 
@@ -68,7 +71,7 @@ async def _download(context: MLContext, source: MLBuffer, destination: HostArray
         np.copyto(destination, data.reshape(destination.shape))
         return
     part = await created(context, source.data_type, [elements.count])
-    context.copy_buffer(source, part, source_offset=elements.source_offset, count=elements.count)
+    copy_buffer(context, source, part, source_offset=elements.source_offset, count=elements.count)
     try:
         data = await context.read_buffer(part)
     finally:

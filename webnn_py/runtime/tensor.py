@@ -10,8 +10,8 @@ from typing import Any, Final, Self, final
 import numpy as np
 import trio
 
+from webnn_py.buffer_copies import check_apart, region_within
 from webnn_py.core.api.buffer import MLBuffer
-from webnn_py.core.api.copy_region import check_apart, region_within
 from webnn_py.core.descriptors import (
     DATA_TYPES,
     MLOperandDataType,

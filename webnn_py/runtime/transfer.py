@@ -6,6 +6,7 @@ from typing import Final, final
 import numpy as np
 import trio
 
+from webnn_py.buffer_copies import clear_buffer, copy_buffer
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.graph import MLGraph
@@ -87,7 +88,7 @@ class DataTransfer:
         for origin, target in ends:
             if isinstance(origin, MLBuffer):
                 if isinstance(target, MLBuffer):
-                    context.copy_buffer(origin, target)
+                    copy_buffer(context, origin, target)
                 else:
                     reads.append(context.read_buffer(origin, out=target))
             elif isinstance(target, MLBuffer):
@@ -130,7 +131,7 @@ class DataTransfer:
             tensor.data.fill(0)
         else:
             opened = await self.opened("zero")
-            opened.context.clear_buffer(tensor._buffer_on(opened, "zero", repr(tensor)))
+            clear_buffer(opened.context, tensor._buffer_on(opened, "zero", repr(tensor)))
         await trio.lowlevel.checkpoint()
 
     async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, out: Tensor | None) -> Tensor:

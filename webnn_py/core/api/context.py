@@ -20,7 +20,6 @@ from webnn_py.core.api.argument_checks import (
 )
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.buffer_source import check_target, host_copy
-from webnn_py.core.api.copy_region import checked_copy_region
 from webnn_py.core.api.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.core.api.graph import GraphSignature, MLGraph
 from webnn_py.core.api.interfaces import MLInterface
@@ -462,77 +461,6 @@ class MLContext(Handle):
     create_constant_tensor = create_constant_buffer
     write_tensor = write_buffer
     read_tensor = read_buffer
-
-    # --- copies on the device ----------------------------------------------------------------------------------
-
-    @enable_ki_protection
-    def copy_buffer(
-        self,
-        source: MLBuffer,
-        destination: MLBuffer,
-        *,
-        source_offset: int = 0,
-        destination_offset: int = 0,
-        count: int | None = None,
-    ) -> None:
-        """Copy elements from one buffer to another when everything enqueued before has run. Not in the specification.
-
-        The bytes stay on the device; on one of another package that cannot copy, they go through the host, which
-        ``statistics().host_copies`` counts. Elements are counted in row-major order. Neither buffer has to be readable
-        or writable, and their shapes may differ. Nothing is done where there are no elements to copy.
-
-        Args:
-            source: a buffer of this context; it may be constant.
-            destination: another one, or the same, of the same data type; not constant.
-            source_offset: the first element to copy.
-            destination_offset: where that goes.
-            count: how many elements; None for the rest of the source.
-
-        Raises:
-            TypeError: a buffer is another context's, destroyed, or a constant destination; the data types differ; an
-                offset or the count is no integer or leads out of a buffer; or the ranges overlap.
-
-        A failure on the device is reported by the next ``read_buffer()`` of ``destination``, and so is an earlier one
-        that left ``source`` without data. Such a destination holds no data until all of it is written.
-        """
-        self._trio_run.check("copy_buffer()")
-        try:
-            for name, buffer in (("source", source), ("destination", destination)):
-                if type(buffer) is not MLBuffer:
-                    raise TypeError(
-                        f"copy_buffer(): {name} is {shown(buffer)}; it must be an MLBuffer{forgotten_await(buffer)}"
-                    )
-                check_buffer(self, "copy_buffer", buffer)
-            region = checked_copy_region(source, destination, source_offset, destination_offset, count)
-        except Exception as error:
-            report_refusal(self, "copy_buffer", error, source, destination)
-            raise
-        if region.count:
-            work = partial(self._device.copy, source._storage, destination._storage, region, calling_line())
-            self._timeline.enqueue(DeviceOperation("copy_buffer", work))
-
-    @enable_ki_protection
-    def clear_buffer(self, buffer: MLBuffer) -> None:
-        """Set all bytes of a buffer to zero when everything enqueued before has run. Not in the specification.
-
-        Args:
-            buffer: a buffer of this context, not constant; it need not be writable.
-
-        Raises:
-            TypeError: the buffer is another context's, destroyed or constant.
-
-        A failure on the device is reported by the next ``read_buffer()``.
-        """
-        self._trio_run.check("clear_buffer()")
-        try:
-            check_buffer(self, "clear_buffer", buffer)
-            if buffer.constant:
-                raise TypeError(f"clear_buffer(): buffer is {buffer!r}, which is constant; it must not be")
-        except Exception as error:
-            report_refusal(self, "clear_buffer", error, buffer)
-            raise
-        work = partial(self._device.clear, buffer._storage, calling_line())
-        self._timeline.enqueue(DeviceOperation("clear_buffer", work))
 
     # --- dispatch --------------------------------------------------------------------------------------------
 

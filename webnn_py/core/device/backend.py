@@ -194,42 +194,6 @@ class Backend(Protocol):
         """Close the device; the last release has run."""
 
 
-@attrs.frozen
-class CopyRegion:
-    """The elements of a buffer that are copied, and their place in another one, both in row-major order.
-
-    Attributes:
-        source_offset: the first element that is read.
-        destination_offset: the first element that is written.
-        count: the number of elements.
-    """
-
-    source_offset: int
-    destination_offset: int
-    count: int
-
-    @property
-    def of_source(self) -> slice:
-        """The elements to read."""
-        return slice(self.source_offset, self.source_offset + self.count)
-
-    @property
-    def of_destination(self) -> slice:
-        """The elements to write."""
-        return slice(self.destination_offset, self.destination_offset + self.count)
-
-
-@runtime_checkable
-class Copies(Protocol):
-    """A backend that copies between buffers and clears them on the device; other backends copy through the host."""
-
-    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Awaitable[None] | None:
-        """Copy elements between two storages of one data type, or within one, where the ranges do not overlap."""
-
-    def clear(self, storage: Storage) -> Awaitable[None] | None:
-        """Set all bytes to zero."""
-
-
 OnProgress = Callable[[int, int], object]
 """(compiled kernels, all kernels) → nothing."""
 

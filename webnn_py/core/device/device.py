@@ -20,8 +20,6 @@ from webnn_py.core.device.backend import (
     SHARED_MEMORY_ATTRIBUTE,
     Backend,
     CompiledGraph,
-    Copies,
-    CopyRegion,
     CountsItself,
     HostArray,
     KernelTiming,
@@ -33,7 +31,6 @@ from webnn_py.core.device.backend import (
     begin_compile,
     constant_buffers,
 )
-from webnn_py.core.device.bookkeeping.copying import CopiesThroughHost
 from webnn_py.core.device.bookkeeping.lent_memory import after_return
 from webnn_py.core.device.records.failure import Failure
 from webnn_py.core.device.records.memory_by_label import Entry, MemoryByLabel
@@ -113,7 +110,6 @@ class Device:
         self.live_bytes = 0
         self._by_label = MemoryByLabel()
         self.host_copies = 0
-        self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
         self.host_copy: Callable[[HostArray], Any] = (
             backend.stage if isinstance(backend, StagesWrites) else methodcaller("copy")
         )
@@ -123,9 +119,6 @@ class Device:
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self.limiter = trio.CapacityLimiter(1)
-
-    def _count_copy(self) -> None:
-        self.host_copies += 1
 
     def statistics(self) -> DeviceStatistics:
         """Return the counts as they are now."""
@@ -161,14 +154,14 @@ class Device:
         if storage.lent is not None:
             return after_return([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
-        try:  # inlined _write(), with fewer calls, since each run passes here
+        try:  # with few calls, since each run passes here
             # spec: MLContext.writeTensor 7.1.1
             pending = self.backend.write(storage, data)
         except Exception as error:  # noqa: BLE001 - a later read reports it
             self.fail([storage], "write_buffer()", error, line)
             return None
         if pending is not None:
-            return self._finish([storage], pending, "write_buffer()", line, is_whole=True)
+            return self._finish([storage], pending, "write_buffer()", line)
         storage.failure = None
         return None
 
@@ -200,30 +193,6 @@ class Device:
     async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
         readback.data = array = await data
         self.live_bytes += array.nbytes
-
-    def copy(
-        self, source: Storage, destination: Storage, region: CopyRegion, line: Line | None = None
-    ) -> Awaitable[None] | None:
-        """Copy elements; a failure, or a marked source, marks ``destination``.
-
-        A mark of ``destination`` stays unless all of it is overwritten.
-        """
-        lent = [storage for storage in (source, destination) if storage.lent is not None]
-        if lent:
-            return after_return(lent, lambda: self.copy(source, destination, region, line))
-        if source.failure is not None:
-            why = f"the source of a copy_buffer() holds no data, because {source.failure}"
-            self._follow([destination], source.failure, why)
-            return None
-        is_whole = region.count == destination.descriptor.element_count
-        step = self._copies.copy
-        return self._write([destination], "copy_buffer()", line, step, source, destination, region, is_whole=is_whole)
-
-    def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
-        """Set all bytes to zero; a failure marks ``storage``."""
-        if storage.lent is not None:
-            return after_return([storage], lambda: self.clear(storage, line))
-        return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Release the memory of ``storage``, if it has any."""
@@ -354,7 +323,7 @@ class Device:
             self.fail(outputs.values(), "dispatch()", error, line)
             return None
         if pending is not None:
-            return self._finish(outputs.values(), pending, "dispatch()", line, is_whole=True)
+            return self._finish(outputs.values(), pending, "dispatch()", line)
         for storage in outputs.values():
             storage.failure = None
         return None
@@ -383,37 +352,15 @@ class Device:
 
     # --- failures --------------------------------------------------------------------------------------------
 
-    def _write(
-        self,
-        storages: Iterable[Storage],
-        method: str,
-        line: Line | None,
-        step: Callable[..., Awaitable[None] | None],
-        *given: Any,
-        is_whole: bool = True,
-    ) -> Awaitable[None] | None:
-        """Take a step that writes ``storages``: a failure marks them; success clears their marks if it ``is_whole``."""
-        try:
-            pending = step(*given)
-        except Exception as error:  # noqa: BLE001 - a later read reports it
-            self.fail(storages, method, error, line)
-            return None
-        if pending is not None:
-            return self._finish(storages, pending, method, line, is_whole=is_whole)
-        if is_whole:
-            _mark(storages, None)
-        return None
-
     async def _finish(
-        self, storages: Iterable[Storage], pending: Awaitable[None], method: str, line: Line | None, *, is_whole: bool
+        self, storages: Iterable[Storage], pending: Awaitable[None], method: str, line: Line | None
     ) -> None:
         try:
             await pending
         except Exception as error:  # noqa: BLE001 - a later read reports it
             self.fail(storages, method, error, line)
         else:
-            if is_whole:
-                _mark(storages, None)
+            _mark(storages, None)
 
     def fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
         """Mark storages that a step should have written, and report the ``line`` of the call that requested it."""

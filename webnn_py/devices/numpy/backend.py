@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from webnn_py.core.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
-from webnn_py.core.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
+from webnn_py.core.device.backend import BackendInfo, Capabilities, HostArray, KernelTiming, Storage
 from webnn_py.core.graph import Graph
 from webnn_py.core.operators.declaration import Operator
+from webnn_py.devices.copying import CopyRegion
 from webnn_py.devices.host_processor import processor
 from webnn_py.devices.in_place import updates_of
 from webnn_py.devices.numpy.executable import NumpyGraph

@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from webnn_py.core.descriptors import MLOperandDescriptor
-from webnn_py.core.device.backend import CopyRegion, HostArray, Storage
+from webnn_py.core.device.backend import HostArray, Storage
 from webnn_py.core.graph import Graph
 from webnn_py.devices.composites.loops import LOOP
+from webnn_py.devices.copying import CopyRegion
 from webnn_py.devices.onnxruntime.claimed_operators import runs_loop
 from webnn_py.devices.onnxruntime.engine import EngineOptions, describe
 from webnn_py.devices.onnxruntime.executable import OnnxruntimeGraph

@@ -12,10 +12,11 @@ import attrs
 import onnxruntime
 
 from webnn_py.core.descriptors import MLOperandDescriptor
-from webnn_py.core.device.backend import CopyRegion, HostArray, Storage
+from webnn_py.core.device.backend import HostArray, Storage
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.graph import Graph
 from webnn_py.core.message_text import device_text
+from webnn_py.devices.copying import CopyRegion
 from webnn_py.devices.onnxruntime.backend import OnnxruntimeBackend
 from webnn_py.devices.onnxruntime.cuda_graph import CudaGraph
 from webnn_py.devices.onnxruntime.cuda_memory import CudaBuffer, CudaError, CudaStream

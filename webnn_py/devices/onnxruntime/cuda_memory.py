@@ -18,7 +18,8 @@ import numpy as np
 from cuda.bindings import runtime
 
 from webnn_py.core.descriptors import MLOperandDescriptor
-from webnn_py.core.device.backend import CopyRegion, HostArray
+from webnn_py.core.device.backend import HostArray
+from webnn_py.devices.copying import CopyRegion
 
 if TYPE_CHECKING:
     import onnxruntime

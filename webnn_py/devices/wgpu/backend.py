@@ -15,11 +15,12 @@ import trio
 import wgpu
 
 from webnn_py.core.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
-from webnn_py.core.device.backend import CopyRegion, HostArray, KernelTiming, Memory, OnProgress, Storage
+from webnn_py.core.device.backend import HostArray, KernelTiming, Memory, OnProgress, Storage
 from webnn_py.core.device.records.failure import Failure
 from webnn_py.core.graph import Graph
 from webnn_py.core.in_flight import InFlight
 from webnn_py.core.message_text import device_text
+from webnn_py.devices.copying import CopyRegion
 from webnn_py.devices.saved_code import Bytes, SavedCode
 from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.devices.wgpu.adapters import describe, features_of, request_device

@@ -1,1 +1,1 @@
-"""Parts of ``Device``: copies through the host, memory that is lent."""
+"""Parts of ``Device``: memory that is lent."""
