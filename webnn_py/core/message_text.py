@@ -2,7 +2,6 @@
 
 import reprlib
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Final, cast
 
 LONGEST: Final = 100
@@ -58,6 +57,8 @@ def listed(values: Sequence[object]) -> str:
 
 def nearest(value: object, known: Iterable[str]) -> str:
     """A question behind the refusal of a name that is like a known one, "; did you mean 'name'?"; else nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 - slow to import
+
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     lower = {name.casefold(): name for name in known}

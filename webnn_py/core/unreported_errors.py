@@ -4,6 +4,7 @@ import os
 import sys
 import sysconfig
 import warnings
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final, final
@@ -14,8 +15,12 @@ import trio
 _PACKAGE: Final = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
 
-_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
-_INSTALLED: Final = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
+
+@cache
+def _path(name: str) -> str:
+    """Return a folder of Python's, by its name in ``sysconfig``, which takes its time to find it."""
+    return sysconfig.get_path(name) + os.sep
+
 
 is_users: Final[dict[str, bool | None]] = {}
 """By a file's name: whether it is a user's; None for trio's, which end the search. Looked up for every frame."""
@@ -48,7 +53,8 @@ def user_line(frame: FrameType | None) -> Line | None:
 def _is_users(file: str) -> bool | None:
     if file.startswith(_LIBRARIES):
         return None
-    return not file.startswith(_PACKAGE) and (file.startswith(_INSTALLED) or not file.startswith(_STANDARD))
+    is_installed = file.startswith((_path("purelib"), _path("platlib")))
+    return not file.startswith(_PACKAGE) and (is_installed or not file.startswith(_path("stdlib")))
 
 
 @final

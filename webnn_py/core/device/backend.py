@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import attrs
-import numpy.typing as npt
+import numpy as np
 import trio
 
 from webnn_py.core.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
@@ -13,7 +13,7 @@ from webnn_py.core.graph import Graph
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.limits import MAX_RANK
 
-HostArray = npt.NDArray[Any]
+HostArray = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 """A contiguous array on the host, with a descriptor's data type and shape."""
 
 
