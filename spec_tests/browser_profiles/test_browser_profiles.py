@@ -10,10 +10,10 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError, open_ml
-from webnn_py.core.api.builder import drawing_of
 from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.core.operators.declaration import spec_name_of
 from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.extensions.browser_limits import NAMES, BrowserLimits, find, read
 from webnn_py.extensions.browser_rules import RULES
 

@@ -11,9 +11,9 @@ from spec_tests.onnx_models.single_node import parsed, run, run_onnxruntime
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.checking import check_finite
-from webnn_py.core.api.builder import drawing_of
-from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.devices.composites.drawn_out import spelled_out
 from webnn_py.devices.rewriting.passes import PassContext, passes_left_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError, save
 from webnn_py.pictures import picture
 from webnn_py.saved_graphs import SavedGraphs

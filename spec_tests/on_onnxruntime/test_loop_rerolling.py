@@ -7,7 +7,7 @@ import pytest
 
 from spec_tests.on_onnxruntime.both import assert_same, computed
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 
 pytest.importorskip("onnxruntime")
 

@@ -9,7 +9,7 @@ import pytest
 from spec_tests.on_onnxruntime.both import assert_both, on_both
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 
 pytest.importorskip("onnxruntime")
 

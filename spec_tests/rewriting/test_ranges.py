@@ -10,9 +10,9 @@ from spec_tests.operators.test_facts import calls, feeds_of
 from spec_tests.support.computing import compute
 from spec_tests.support.rules import drawn
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
 from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.devices.rewriting.ranges import MOST, MOST_CONSTANTS, ValueRanges
+from webnn_py.drawn_graphs import drawing_of
 
 LARGEST = 4.0
 DRAWS = (

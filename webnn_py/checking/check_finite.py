@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.checking.non_finite import NonFinite, first_non_finite
-from webnn_py.core.api.builder import builder_of, drawing_of
-from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.timelines.promise import MLPromise
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import builder_of, drawing_of
 from webnn_py.profiling.feeds import byte_length, checked_feeds
 
 

@@ -19,10 +19,11 @@ from webnn_py.command.loading import imported, load_model, narrowed_types, simpl
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import NAMED, as_json, reason_of
 from webnn_py.command.written_files import check_ending, written_whole
-from webnn_py.core.api.builder import MLGraphBuilder, drawing_of
+from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
-from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.core.message_text import shortened, shown, visible
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.pictures import GraphPicture

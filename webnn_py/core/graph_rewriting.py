@@ -174,18 +174,3 @@ def _elements(node: Node, name: str) -> np.ndarray[Any, Any]:
     if not isinstance(value, Constant) or not isinstance(value.data, np.ndarray):
         raise ValueError(f"{node}: {name} is no constant with known elements; it must be one, on this device")  # noqa: TRY004
     return value.data
-
-
-def drawn_out(node: Node, current: Node) -> Mapping[Value, Value] | None:
-    """Return the decomposition of a composite by the values that it replaces; it keeps the label and the places."""
-    values = decomposed(current, RewriteBuilder(current.label, current.drawn))
-    return None if values is None else dict(zip(node.results, values, strict=True))
-
-
-def spelled_out(graph: Graph) -> Graph:
-    """Return the graph with operators of the specification in place of composites, and of those in their drawings."""
-    while any(isinstance(node.operator, Composite) for node in graph.nodes):
-        graph = rewrite(
-            graph, lambda node, current: drawn_out(node, current) if isinstance(node.operator, Composite) else None
-        )
-    return graph

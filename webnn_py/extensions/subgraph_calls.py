@@ -20,12 +20,13 @@ from webnn_py.core.device.compiling.expansion import limits_in
 from webnn_py.core.device.device import Device, GraphHandle
 from webnn_py.core.extension import Compile
 from webnn_py.core.graph import Graph, Node, Value
-from webnn_py.core.graph_rewriting import RewriteBuilder, drawn_out, rewrite, spelled_out
+from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.core.in_flight import done
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.composite import Composite
 from webnn_py.core.operators.declaration import Arguments, Operator, of_operands
 from webnn_py.core.operators.rules import Refused
+from webnn_py.devices.composites.drawn_out import drawn_out, spelled_out
 from webnn_py.devices.composites.subgraph_call import SUBGRAPH_CALL
 from webnn_py.devices.content_keys import ContentKey
 from webnn_py.devices.shared_constants import Identity, digest

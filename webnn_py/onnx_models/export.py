@@ -9,9 +9,9 @@ from typing import BinaryIO, Final
 
 from onnx import ModelProto
 
-from webnn_py.core.api.builder import drawing_of
-from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_export import model_of
 from webnn_py.onnx_models.reading.external_data import write_external_data
 from webnn_py.written_files import written_whole

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from webnn_py.core.api.builder import builder_of
 from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.errors import InvalidStateError
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.drawn_graphs import builder_of
 from webnn_py.pictures.graph_picture import GraphPicture
 
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from webnn_py.core.api.builder import drawing_of
-from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.web_export.folder import write_folder
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from webnn_py.core.api.builder import MLGraphBuilder, drawing_of
-from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.regular_files import open_regular, read_regular
 from webnn_py.webnn_files.drawing import draw
 from webnn_py.webnn_files.text import WebnnFileError, read_text

@@ -17,7 +17,7 @@ from spec_tests.labs.real_models.comparison import drawn, feeds_of, session_of
 from spec_tests.labs.real_models.listed import listed
 from spec_tests.labs.real_models.packages import NotHadError, path_of
 from webnn_py import open_ml
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 
 EFFORT = Effort(builds=5, seconds=1, runs=4)
 MEGABYTE = 1e6

@@ -21,7 +21,7 @@ import trio
 from spec_tests.labs.benchmarks.engine_times import NO_STATE, Table, times
 from spec_tests.labs.benchmarks.measure import parser
 from webnn_py import MLGraphBuilder, open_ml
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import OnnxModel
 
 MODELS = {

@@ -78,7 +78,7 @@ def branches_are_exchanged(chosen, context, truth, one, other):
 # --- composites and simplification -------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.core.graph_rewriting.spelled_out", f"{ONNX}/test_composites.py")
+@FAULTS.at("webnn_py.devices.composites.drawn_out.spelled_out", f"{ONNX}/test_composites.py")
 def composites_are_written_down(spelled_out, graph):
     return graph
 

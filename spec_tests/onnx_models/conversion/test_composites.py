@@ -9,11 +9,11 @@ from spec_tests.onnx_models.single_node import make_model
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.checking import check_finite
-from webnn_py.core.api.builder import drawing_of
 from webnn_py.core.decompositions.table import DECOMPOSITIONS
-from webnn_py.core.graph_rewriting import spelled_out
 from webnn_py.core.operators.composite import COMPOSITES
 from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.extensions.browser_limits import find
 from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError, save

@@ -6,7 +6,7 @@ import pytest
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import OnnxModel
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)

@@ -6,7 +6,7 @@ import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError
 
 X = np.array([[1, -2, 3]], np.float32)

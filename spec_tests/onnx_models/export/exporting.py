@@ -8,8 +8,8 @@ import onnxruntime
 
 from spec_tests.operators.cases import decode
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
 from webnn_py.core.graph import Constant, Input
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import OnnxModel, to_model
 
 LISTED = Path(__file__).parent / "exceptions.toml"

@@ -5,7 +5,7 @@ from onnx import helper
 
 from spec_tests.onnx_models.single_node import Random, compared, make_model, ml, refused, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
-from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.devices.composites.drawn_out import spelled_out
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.rules.classical import DEEPEST
 

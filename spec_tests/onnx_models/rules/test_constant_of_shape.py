@@ -5,7 +5,7 @@ from onnx import helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import assert_same, compared, make_model, node, run
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import ModelLimits, OnnxModel
 
 SHAPE = np.array([2, 3], np.int64)

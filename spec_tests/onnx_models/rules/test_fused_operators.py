@@ -14,7 +14,7 @@ from spec_tests.onnx_models.single_node import (
 )
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import OnnxModel
 
 floats = Random(5).floats

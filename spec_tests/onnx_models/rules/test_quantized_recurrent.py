@@ -7,9 +7,9 @@ import pytest
 from spec_tests.onnx_models.single_node import Random, check, compared, each, microsoft, seven_bits
 from spec_tests.support.backends import BACKENDS, on_each
 from webnn_py import MLGraphBuilder
-from webnn_py.core.api.builder import drawing_of
 from webnn_py.core.graph import Constant
-from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.devices.composites.drawn_out import spelled_out
+from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import OnnxModel
 
 random = Random(12)

@@ -1,12 +1,11 @@
 """Checks and conversions that a context's methods share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.interfaces import ContextInterface
 from webnn_py.core.descriptors import (
-    DATA_TYPES,
     FOUR_BITS,
     MLBufferDescriptor,
     MLOperandDataType,
@@ -16,7 +15,7 @@ from webnn_py.core.descriptors import (
     operand_descriptor,
 )
 from webnn_py.core.device.backend import Capabilities, Storage
-from webnn_py.core.errors import NotSupportedError, UnknownError
+from webnn_py.core.errors import UnknownError
 from webnn_py.core.handle import forgotten_await
 from webnn_py.core.message_text import device_text, in_brackets, listed, named_by, shown
 from webnn_py.core.operators.idl import boolean, usv_string
@@ -33,15 +32,6 @@ def unknown(method: str, error: Exception) -> UnknownError:
     unknown = UnknownError(f"{method}() failed on the device: {device_text(error)}")
     unknown.__cause__ = error
     return unknown
-
-
-def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
-    """Refuse data types of proposals, of which a method knows nothing."""
-    for descriptor in descriptors:
-        if descriptor.data_type not in DATA_TYPES:
-            raise NotSupportedError(
-                f"{method}(): an operand is {descriptor}; this takes graphs of the specification's data types only"
-            )
 
 
 def refuse_progress(method: str, progress: object) -> None:

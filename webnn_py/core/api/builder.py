@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.core.api.argument_checks import named, no_such_type, refuse_progress, refuse_proposals
+from webnn_py.core.api.argument_checks import named, no_such_type, refuse_progress
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.core.api.context import MLContext
@@ -588,35 +588,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         if self._has_built:
             return "<MLGraphBuilder has built>"
         return f"<MLGraphBuilder {'destroyed' if self._destroyed else f'{len(self._values)} operands'}>"
-
-
-def builder_of(method: str, outputs: object) -> MLGraphBuilder:
-    """Return the builder of some operands, by name.
-
-    Raises:
-        TypeError: ``outputs`` is no mapping of names to operands, or is empty, or the builder is gone.
-    """
-    operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
-    if not operands:
-        raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
-    name, operand = next(iter(operands.items()))
-    builder = None if operand._builder is None else operand._builder()
-    if not isinstance(builder, MLGraphBuilder):
-        raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
-    return builder
-
-
-def drawing_of(method: str, outputs: object) -> Graph:
-    """Return the graph of some outputs, for tools that write it down; their builder keeps it.
-
-    Raises:
-        TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
-        InvalidStateError: the builder has built, or the context is lost.
-        NotSupportedError: the drawing has data types of proposals.
-    """
-    graph = builder_of(method, outputs).graph_of(method, outputs)
-    refuse_proposals(method, graph.descriptors)
-    return graph
 
 
 def _cannot_compile(_method: str, error: Exception) -> OperationError:

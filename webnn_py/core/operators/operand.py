@@ -55,6 +55,11 @@ class MLOperand(NoArray, Handle):
         """The number of dimensions; 0 for a scalar."""
         return len(self._descriptor.shape)
 
+    @property
+    def builder(self) -> object:
+        """The builder that it belongs to; None if that is gone. Not in the specification."""
+        return None if self._builder is None else self._builder()
+
     def _described(self) -> str:
         name = shortened(shown(self._name)) if self._name else ""
         return " ".join(filter(None, (self._origin, name, str(self._descriptor))))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.core.graph import Constant, Graph, Value
-from webnn_py.core.graph_rewriting import spelled_out
+from webnn_py.devices.composites.drawn_out import spelled_out
 from webnn_py.devices.numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.devices.numpy.backend import CAPABILITIES
 from webnn_py.devices.numpy.table import entry_of, run_node

@@ -15,10 +15,11 @@ from typing import Final
 import attrs
 
 from webnn_py.core.graph import Constant, Graph, Node, Value
-from webnn_py.core.graph_rewriting import RewriteBuilder, drawn_out, rewrite
+from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.core.operators import conversion
 from webnn_py.core.operators.matrix import gemm, matmul
 from webnn_py.core.operators.movement import concat, slice_
+from webnn_py.devices.composites.drawn_out import drawn_out
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.devices.composites.loops import LOOP
 from webnn_py.devices.onnxruntime.analyses.quantized_gates import quantized_gates

@@ -9,8 +9,9 @@ import numpy as np
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Constant, Graph, Node, Value
-from webnn_py.core.graph_rewriting import RewriteBuilder, drawn_out, rewrite
+from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.core.operators.operand import MLOperand
+from webnn_py.devices.composites.drawn_out import drawn_out
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.devices.onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.devices.onnxruntime.passes.integer_products import LARGEST, MOST_SUM, ShiftedBytes
