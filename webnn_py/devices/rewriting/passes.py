@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.core.graph import Constant, Graph, Node, Value
-from webnn_py.core.graph_rewriting import NodeRule, Replace, first_of, rewrite
+from webnn_py.core.graph_rewriting import Replace, rewrite
 from webnn_py.core.operators.declaration import Operator
+from webnn_py.devices.rewriting.node_rules import NodeRule, first_of
 from webnn_py.devices.rewriting.report import AppliedRule, PassReport, RefusedRule, describe, place_of
 
 

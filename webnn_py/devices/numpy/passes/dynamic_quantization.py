@@ -13,12 +13,12 @@ import numpy as np
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Graph, Node, Output, Value
-from webnn_py.core.graph_rewriting import NodeRule, of_operators
 from webnn_py.core.operators import arithmetic, conversion
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.devices.numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.devices.rewriting.dynamic_quantization import DynamicQuantization, recognized
+from webnn_py.devices.rewriting.node_rules import NodeRule, of_operators
 from webnn_py.devices.rewriting.passes import PassContext
 
 HIGHEST: Final = 255

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from webnn_py.core.graph import Graph, Node, Value
-from webnn_py.core.graph_rewriting import NodeRule, of_operators
 from webnn_py.core.operators import conversion, reduction
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.devices.rewriting.dynamic_quantization import DynamicQuantization, recognized
+from webnn_py.devices.rewriting.node_rules import NodeRule, of_operators
 
 
 def dynamic_quantizations(graph: Graph) -> NodeRule | None:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Constant, Graph, Node, Output, Value
-from webnn_py.core.graph_rewriting import NodeRule, of_operators
 from webnn_py.core.operators import conversion, matrix
 from webnn_py.devices.onnxruntime.own_operators.integer_products import INTEGER_MATMUL, SCALED_MATMUL
+from webnn_py.devices.rewriting.node_rules import NodeRule, of_operators
 from webnn_py.devices.rewriting.passes import ReadConstant
 
 EXACT_UP_TO: Final = 2**24

@@ -8,7 +8,6 @@ from typing import Final
 import attrs
 
 from webnn_py.core.graph import Graph
-from webnn_py.core.graph_rewriting import NodeRule, of_operators
 from webnn_py.core.operators import activation, conversion, convolution, matrix, movement
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.devices.composites.loops import LOOP
@@ -26,6 +25,7 @@ from webnn_py.devices.onnxruntime.passes.split_sigmoids import sigmoids_before_s
 from webnn_py.devices.onnxruntime.passes.stacked_extremes import stacked_extremes
 from webnn_py.devices.onnxruntime.providers import CPU, CUDA
 from webnn_py.devices.rewriting.convolution_folding import folded
+from webnn_py.devices.rewriting.node_rules import NodeRule, of_operators
 from webnn_py.devices.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant
 from webnn_py.devices.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
 from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES

@@ -9,11 +9,11 @@ import numpy as np
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Constant, Graph, Node, Output, Value
-from webnn_py.core.graph_rewriting import NodeRule
 from webnn_py.core.operators import indexing, movement
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.onnxruntime.passes.reductions_before_reshapes import BEFORE, broadcast_shape, sliced
 from webnn_py.devices.onnxruntime.passes.scalar_ranks import give_numbers_ranks
+from webnn_py.devices.rewriting.node_rules import NodeRule
 from webnn_py.devices.rewriting.reshapes import long, reshaped
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})

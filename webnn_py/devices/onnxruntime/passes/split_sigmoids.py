@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from webnn_py.core.graph import Graph, Node, Value
-from webnn_py.core.graph_rewriting import NodeRule, of_operators
 from webnn_py.core.operators import activation, movement
+from webnn_py.devices.rewriting.node_rules import NodeRule, of_operators
 
 MOST: Final = 2**16
 """The most elements that are split: of more, those whose sigmoid nothing reads take longer than the kernels saved."""

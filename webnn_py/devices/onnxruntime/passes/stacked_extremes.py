@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webnn_py.core.graph import Graph, Node, Output, Value
-from webnn_py.core.graph_rewriting import NodeRule
 from webnn_py.core.operators import arithmetic, movement
 from webnn_py.core.operators.declaration import Operator
+from webnn_py.devices.rewriting.node_rules import NodeRule
 from webnn_py.devices.rewriting.reshapes import reshaped
 
 OF_TWO: Final[Mapping[str, Operator[Any, Any]]] = {"reduce_max": arithmetic.max_, "reduce_min": arithmetic.min_}
