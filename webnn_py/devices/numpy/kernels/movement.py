@@ -60,3 +60,21 @@ def concat(node: Node) -> Kernel:
         np.concatenate(arrays[:-1], axis, out=arrays[-1])
 
     return join
+
+
+@kernel(movement.triangular)
+def triangular(node: Node) -> Kernel:
+    """Mask the bits: one pass, whatever the data type, and NaN becomes zero like the rest."""
+    *_, rows, columns = node.outputs[0].shape
+    bits = np.dtype(f"u{np.dtype(node.outputs[0].data_type).itemsize}")
+    distance = np.arange(1 - rows, columns)  # from the main diagonal: column - row
+    diagonal = node.options["diagonal"]
+    kept = distance >= diagonal if node.options["upper"] else distance <= diagonal
+    every_bit = np.where(kept, ~bits.type(0), bits.type(0))
+    # Each row of the mask is the one below it, shifted by one: windows of one vector, the last row first.
+    mask = np.lib.stride_tricks.sliding_window_view(every_bit, columns)[::-1]
+
+    def keep(input: Array, output: Array) -> None:
+        np.bitwise_and(input.view(bits), mask, out=output.view(bits))
+
+    return keep

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from webnn_py.core.graph import Graph
-from webnn_py.core.graph_rewriting import NodeRule
 from webnn_py.core.operators import conversion, matrix
 from webnn_py.devices.numpy.table import constant_array
+from webnn_py.devices.rewriting.node_rules import NodeRule
 from webnn_py.devices.rewriting.passes import NodePass, PassContext, PassManager
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
