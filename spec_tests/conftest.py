@@ -107,7 +107,8 @@ def _checked_kernels(request):
 def _cold_devices():
     """A profile neither warms its device up nor finds its rates with large data, but where a test is about that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
+        for name in ("ROW_SECONDS", "MOST_WARMING_SECONDS"):
+            patch.setattr(measuring, name, 0.0)
         patch.setattr(measuring, "COPY_BYTES", (2**16,))
         patch.setattr(measuring, "PRODUCT_SIZES", (64,))
         yield
@@ -199,8 +200,22 @@ def browser():
 
 
 @pytest.fixture
-def no_adapters(monkeypatch):
-    """A machine without any driver for WebGPU."""
+def set_adapters(monkeypatch):
+    """A function that takes a list, and makes it the machine's adapters for WebGPU."""
     from webnn_py.devices.wgpu import adapters  # noqa: PLC0415 - imports wgpu
 
-    monkeypatch.setattr(adapters, "adapters", lambda: ())
+    return lambda there: monkeypatch.setattr(adapters, "adapters", lambda: tuple(there))
+
+
+@pytest.fixture
+def no_adapters(set_adapters):
+    """A machine without any driver for WebGPU."""
+    set_adapters([])
+
+
+@pytest.fixture
+def unraisable(monkeypatch):
+    """The texts of errors that nothing can catch, as those of finalizers."""
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
+    return said

@@ -2,6 +2,7 @@
 
 import weakref
 from contextlib import asynccontextmanager
+from itertools import count
 
 import attrs
 import numpy as np
@@ -42,8 +43,8 @@ async def other_task_is_not_starved(device):
     assert 0 < np.diff(seen).max() <= 25, "at most two turns of the timeline between two turns of another task"
 
 
-async def test_many_short_operations_do_not_starve_other_tasks(device, context, monkeypatch):
-    monkeypatch.setattr(timelines, "perf_counter", SlowClock())
+async def test_many_short_operations_do_not_starve_other_tasks(device, context, set_clock):
+    set_clock(SlowClock())
     buffer = await zeroed(context, [2])
     context.device_timeline.pause()
     for _ in range(1000):
@@ -52,8 +53,8 @@ async def test_many_short_operations_do_not_starve_other_tasks(device, context, 
         context.device_timeline.resume()
 
 
-async def test_a_timeline_that_lets_other_tasks_run_keeps_nothing_of_finished_work(context, monkeypatch):
-    monkeypatch.setattr(timelines, "INLINE_SECONDS", -1)  # so it does after each operation
+async def test_a_timeline_that_lets_other_tasks_run_keeps_nothing_of_finished_work(context, set_clock):
+    set_clock(count().__next__)  # so it does after each operation
     timeline, kept = context.device_timeline, 0
     for done in range(1, 21):  # whose turn is next is left to chance
         work = lambda: None  # noqa: E731 - one of its own each time
@@ -65,8 +66,8 @@ async def test_a_timeline_that_lets_other_tasks_run_keeps_nothing_of_finished_wo
     assert kept == 0
 
 
-async def test_short_operations_run_without_a_turn_of_other_tasks_between_them(device, context, monkeypatch):
-    monkeypatch.setattr(timelines, "perf_counter", lambda: 0.0)
+async def test_short_operations_run_without_a_turn_of_other_tasks_between_them(device, context, set_clock):
+    set_clock(lambda: 0.0)
     buffer = await zeroed(context, [2])
     context.device_timeline.pause()
     for _ in range(1000):

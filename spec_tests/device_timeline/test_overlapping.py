@@ -10,6 +10,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.releases import assert_nothing_lives
+from spec_tests.support.watched_device import context_on
 from webnn_py import InvalidStateError, UnknownError
 from webnn_py.core.in_flight import InFlight
 
@@ -45,7 +46,7 @@ async def fake():
 
 @pytest.fixture
 async def fake_context(ml, fake):
-    return await ml._create_context(fake)
+    return await context_on(ml, fake)
 
 
 async def test_the_next_operation_begins_while_an_answer_is_on_its_way(fake, fake_context):

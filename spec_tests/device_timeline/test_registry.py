@@ -45,9 +45,12 @@ def devices(monkeypatch):
 
     def register(*records):
         by_name = {one.name: one for one in records}
-        monkeypatch.setattr(registry, "built_in", lambda: records)
-        monkeypatch.setattr(registry, "_registered", lambda: dict.fromkeys(by_name, ("entry",)))
-        monkeypatch.setattr(registry, "find", lambda name: by_name[name])
+        for name, function in (
+            ("built_in", lambda: records),
+            ("_registered", lambda: dict.fromkeys(by_name, ("entry",))),
+            ("find", by_name.__getitem__),
+        ):
+            monkeypatch.setattr(registry, name, function)
 
     return register
 

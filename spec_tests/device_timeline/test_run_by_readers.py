@@ -14,6 +14,7 @@ import webnn_py
 from spec_tests.device_timeline.test_liveness import SlowClock, other_task_is_not_starved
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_one
+from spec_tests.support.stand_ins import failing
 from spec_tests.support.turns import counted_turns
 from webnn_py import open_ml
 from webnn_py.core.timelines import timeline as timelines
@@ -60,9 +61,9 @@ class Clock:
 
 
 @pytest.fixture
-async def behind_long_steps(numpy_context, monkeypatch):
+async def behind_long_steps(numpy_context, set_clock):
     """Read two buffers after steps that take long; return the steps and reads that ran before the next turn."""
-    monkeypatch.setattr(timelines, "perf_counter", clock := Clock())
+    set_clock(clock := Clock())
     buffers = [await filled(numpy_context, [1]), await filled(numpy_context, [2])]
     await numpy_context.drain()
 
@@ -108,8 +109,8 @@ async def test_other_tasks_have_a_turn_at_each_read(run):
         nursery.cancel_scope.cancel()
 
 
-async def test_many_operations_before_a_read_do_not_starve_other_tasks(device, context, monkeypatch):
-    monkeypatch.setattr(timelines, "perf_counter", SlowClock())
+async def test_many_operations_before_a_read_do_not_starve_other_tasks(device, context, set_clock):
+    set_clock(SlowClock())
     buffer = await zeroed(context, [2])
     await context.drain()
     device.log.clear()
@@ -153,15 +154,12 @@ async def test_a_paused_timeline_runs_nothing_for_a_reader(context):
     assert (await read).tolist() == [1]
 
 
-async def test_a_defect_ends_the_block_and_not_the_reader_alone(monkeypatch):
-    def settle(*_given):
-        raise RuntimeError("a defect")
-
+async def test_a_defect_ends_the_block_and_not_the_reader_alone():
     async def read():
         async with open_ml() as ml:
             context = await ml.create_context(backend="numpy")
             buffer = await filled(context, [1])
-            monkeypatch.setattr(context, "_settle_read", settle)
+            context.device_timeline.enqueue(DeviceOperation("look", failing(RuntimeError("a defect"))))
             with pytest.raises(trio.Cancelled):
                 await context.read_buffer(buffer)
             await trio.lowlevel.checkpoint()

@@ -18,7 +18,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.player import Player
-from spec_tests.support.watched_device import WatchedDevice
+from spec_tests.support.watched_device import WatchedDevice, context_on
 from webnn_py import open_ml
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(never awaited|not reported):RuntimeWarning")
@@ -75,7 +75,7 @@ sequences = st.integers(1, 80).flatmap(lambda count: st.lists(actions, min_size=
 
 async def open_fake(ml):
     device = SpoilingDevice()
-    return await ml._create_context(device), device
+    return await context_on(ml, device), device
 
 
 async def play(chosen, open_context):
@@ -94,7 +94,6 @@ async def play(chosen, open_context):
     assert player.model.statistics[:4] == (0, 0, 0, 0)
     for asked in [*player.created, *player.built, *player.others]:
         asked.check()
-        asked.promise._mark_reported()
         assert len(asked.heard) >= len(asked.waiters), "a waiter was not told"
     assert getattr(device, "touched_after_free", []) == []
 

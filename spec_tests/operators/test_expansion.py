@@ -10,6 +10,7 @@ from spec_tests.operators.test_limits import refused, replaced, run
 from spec_tests.support.buffers import constant
 from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.stand_ins import failing, noted
+from spec_tests.support.watched_device import context_on
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.core import reference
 from webnn_py.core.decompositions.table import DECOMPOSITIONS
@@ -70,7 +71,7 @@ LIMITED = {
 
 @pytest.fixture(params=LIMITED)
 async def limited(ml, request):
-    return await ml._create_context(Limited(LIMITED[request.param]))
+    return await context_on(ml, Limited(LIMITED[request.param]))
 
 
 @pytest.mark.sampled(13)
@@ -278,7 +279,7 @@ def test_what_expands_into_itself_is_not_supported(monkeypatch):
     ],
 )
 async def test_a_refusal_names_the_primitives_that_the_device_would_have_to_claim(ml, name, lacking, words):
-    context = await ml._create_context(Limited(without(*lacking)))
+    context = await context_on(ml, Limited(without(*lacking)))
     refused(context, name, minimal(name), f"this device cannot run it: {words}")
 
 
@@ -300,7 +301,7 @@ def test_a_device_without_the_data_types_of_an_operator_lacks_no_primitive():
 
 async def test_a_refusal_says_that_the_device_has_no_data_type_of_the_operator(ml):
     device = Limited(without(data_types=("int32", "uint8")))
-    context = await ml._create_context(device)
+    context = await context_on(ml, device)
     b = MLGraphBuilder(context)
     x = b.input("x", data_type="int32", shape=[2])
     with pytest.raises(TypeError, match="this device cannot run it: it has none of the operator's data types"):

@@ -57,7 +57,7 @@ async def test_the_limits_are_a_fresh_plain_structure(context):
 @EVERY_OPERATOR
 async def test_the_limits_are_those_of_the_declaration_that_the_device_has(context, name):
     said, operator = context.op_support_limits()[name], OPERATORS[name]
-    capabilities = context._device.backend.capabilities
+    capabilities = context.device.backend.capabilities
     assert said.keys() == operator.limits.keys()
     for operand, row in operator.limits.items():
         can = capabilities.data_types  # what is not claimed in them is expanded into what is

@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -40,6 +42,14 @@ def folder(tmp_path):
 
 def files(folder, suffix=folders.SUFFIX):
     return sorted(path for path in folder.path.iterdir() if path.name.endswith(suffix))
+
+
+def file_of(folder, device, key):
+    """Return the path of a graph's file: its name depends on the device and the key alone."""
+    with TemporaryDirectory() as other:
+        GraphFolder(Path(other)).save(device, key, graph(size=1))
+        (name,) = (path.name for path in files(GraphFolder(Path(other))))
+    return folder.path / name
 
 
 def assert_refused(folder, words, key="k", device=DEVICE):
@@ -99,9 +109,9 @@ def test_no_key_leaves_the_folder(folder):
 
 def test_one_graph_makes_one_sequence_of_bytes(folder):
     folder.save(DEVICE, "k", graph())
-    first = folder._file(DEVICE, "k").read_bytes()
+    first = file_of(folder, DEVICE, "k").read_bytes()
     folder.save(DEVICE, "k", graph())
-    assert folder._file(DEVICE, "k").read_bytes() == first
+    assert file_of(folder, DEVICE, "k").read_bytes() == first
 
 
 CALLS = (
@@ -116,7 +126,7 @@ CALLS = (
 
 def test_a_file_with_any_bit_flipped_is_refused(folder):
     folder.save(DEVICE, "k", graph(size=40))
-    path = folder._file(DEVICE, "k")
+    path = file_of(folder, DEVICE, "k")
     whole = path.read_bytes()
     for place in range(len(whole)):
         flipped = bytearray(whole)
@@ -130,7 +140,7 @@ def test_a_file_with_any_bit_flipped_is_refused(folder):
 
 def test_a_file_of_any_other_length_is_refused_and_not_listed(folder):
     folder.save(DEVICE, "k", graph(size=40))
-    path = folder._file(DEVICE, "k")
+    path = file_of(folder, DEVICE, "k")
     whole = path.read_bytes()
     for data in [*(whole[:length] for length in range(len(whole))), whole + b"\0", whole * 2]:
         path.write_bytes(data)
@@ -141,15 +151,15 @@ def test_a_file_that_another_secret_has_sealed_is_refused(folder, tmp_path):
     other = GraphFolder(tmp_path / "other")
     for place in (folder, other):
         place.save(DEVICE, "k", graph())
-    other._file(DEVICE, "k").replace(folder._file(DEVICE, "k"))
+    file_of(other, DEVICE, "k").replace(file_of(folder, DEVICE, "k"))
     assert_refused(folder, "seal")
 
 
 def test_a_file_under_anothers_name_is_refused(folder):
     folder.save(DEVICE, "a", graph())
-    folder._file(DEVICE, "a").replace(folder._file(DEVICE, "b"))
+    file_of(folder, DEVICE, "a").replace(file_of(folder, DEVICE, "b"))
     assert_refused(folder, "another key", "b")
-    folder._file(DEVICE, "b").replace(folder._file("c", "a"))
+    file_of(folder, DEVICE, "b").replace(file_of(folder, "c", "a"))
     assert_refused(folder, "another device", "a", "c")
 
 
@@ -166,12 +176,14 @@ def test_other_things_in_the_folder_are_not_listed_and_not_removed(folder):
     (folder.path / f"empty{folders.SUFFIX}").touch()
     (folder.path / f"text{folders.SUFFIX}").write_text("WebNN-py and more text than a label has", encoding="utf-8")
     (folder.path / f"folder{folders.SUFFIX}").mkdir()
-    (folder.path / f"link{folders.SUFFIX}").symlink_to(folder._file(DEVICE, "k"))
+    (folder.path / f"link{folders.SUFFIX}").symlink_to(file_of(folder, DEVICE, "k"))
     (folder.path / "notes.txt").touch()
     os.mkfifo(folder.path / f"pipe{folders.SUFFIX}")
     assert folder.keys(DEVICE) == ["k"]
-    GraphFolder(folder.path, 0)._make_room(1, folder._file(DEVICE, "k"))
-    assert (folder.path / "notes.txt").exists()
+    GraphFolder(folder.path, file_of(folder, DEVICE, "k").stat().st_size).save(DEVICE, "l", graph())
+    assert folder.keys(DEVICE) == ["l"]
+    names = {path.name for path in folder.path.iterdir()}
+    assert {"notes.txt", *(f"{name}{folders.SUFFIX}" for name in ("folder", "link", "pipe"))} <= names
 
 
 @POSIX
@@ -179,7 +191,7 @@ def test_other_things_in_the_folder_are_not_listed_and_not_removed(folder):
 @pytest.mark.parametrize("of", ["graph", "secret"])
 def test_other_things_than_files_are_refused_without_waiting(folder, tmp_path, make, of):
     folder.save(DEVICE, "k", graph())
-    path = folder._file(DEVICE, "k") if of == "graph" else folder.path / folders.SECRET
+    path = file_of(folder, DEVICE, "k") if of == "graph" else folder.path / folders.SECRET
     target = path.replace(tmp_path / "elsewhere")
     {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[make]()
     for call in CALLS if of == "secret" else (CALLS[1],):
@@ -212,7 +224,7 @@ def test_the_least_recently_used_graph_is_removed_first(folder):
     for key in "bc":
         folder.save(DEVICE, key, graph())
     for key, seconds in zip("abc", (1000, 2000, 3000), strict=True):
-        os.utime(folder._file(DEVICE, key), (seconds, seconds))
+        os.utime(file_of(folder, DEVICE, key), (seconds, seconds))
     folder.load(DEVICE, "a")
     folder.save(DEVICE, "d", graph())
     assert folder.keys(DEVICE) == ["a", "c", "d"]

@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from spec_tests.support.buffers import filled
+from spec_tests.support.promises import pending, reject, resolve
 from spec_tests.support.turns import counted_turns
 from webnn_py import InvalidStateError, MLPromise, UnknownError
 
@@ -35,15 +37,15 @@ async def test_all_of_no_promises_is_a_checkpoint():
 
 
 async def test_any_iterable_of_promises_is_accepted():
-    promises = [MLPromise._create() for _ in range(2)]
+    promises = [pending() for _ in range(2)]
     for number, promise in enumerate(promises):
-        promise._resolve(number)
+        resolve(promise, number)
     assert await MLPromise.all(promise for promise in promises) == [0, 1]
 
 
 async def test_all_waits_for_the_last_promise():
-    promises, answers = [MLPromise._create() for _ in range(3)], []
-    promises[1]._resolve("b")
+    promises, answers = [pending() for _ in range(3)], []
+    resolve(promises[1], "b")
 
     async def wait():
         answers.append(await MLPromise.all(promises))
@@ -53,7 +55,7 @@ async def test_all_waits_for_the_last_promise():
         for place, answer in ((2, "c"), (0, "a")):
             await wait_all_tasks_blocked()
             assert answers == []
-            promises[place]._resolve(answer)
+            resolve(promises[place], answer)
     assert answers == [["a", "b", "c"]]
 
 
@@ -86,22 +88,22 @@ async def test_an_earlier_rejection_is_raised_at_once(context):
 
 
 async def test_the_first_of_several_rejections_is_raised_as_a_copy():
-    promises = [MLPromise._create() for _ in range(2)]
+    promises = [pending() for _ in range(2)]
     errors = [UnknownError(name) for name in ("first", "second")]
     for promise, error in zip(promises, errors, strict=True):
-        promise._reject(error)
+        reject(promise, error)
     with pytest.raises(UnknownError, match="first") as raised:
         await MLPromise.all(promises)
     assert raised.value is not errors[0]
 
 
 async def test_promises_that_fail_before_and_after_count_as_awaited():
-    promises = [MLPromise._create("read_buffer()") for _ in range(2)]
-    promises[0]._reject(UnknownError("first"))
+    promises = [pending("read_buffer()") for _ in range(2)]
+    reject(promises[0], UnknownError("first"))
     with warnings.catch_warnings(record=True, action="always") as caught:
         with pytest.raises(UnknownError, match="first"):
             await MLPromise.all(promises)
-        promises.pop()._reject(UnknownError("second"))
+        reject(promises.pop(), UnknownError("second"))
         promises.clear()
         gc.collect()
     assert caught == []
@@ -116,19 +118,32 @@ async def test_promises_of_another_run_of_trio_are_refused(context):
 
 
 async def test_cancelling_ends_the_wait_alone():
-    promises = [MLPromise._create("read_buffer()") for _ in range(3)]
+    promises = [pending("read_buffer()") for _ in range(3)]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(MLPromise.all, promises)
         await wait_all_tasks_blocked()
-        promises[0]._resolve(0)
+        resolve(promises[0], 0)
         nursery.cancel_scope.cancel()
-    assert [promise._waiters for promise in promises] == [None, {}, {}]
     for number in (1, 2):
-        promises[number]._resolve(number)
+        resolve(promises[number], number)
     assert await MLPromise.all(promises) == [0, 1, 2]
+
+
+async def test_a_cancelled_wait_is_forgotten_by_the_promises():
+    kept, other, witness = pending(), pending(), type("Witness", (), {})()
+    alive = weakref.ref(witness)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(MLPromise.all, [kept, other])
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    resolve(other, witness)
+    del other, witness, nursery
+    gc.collect()
+    assert alive() is None
+    assert kept.state == "pending"
 
 
 @pytest.mark.parametrize("given", [[3], ["ab"], [np.zeros(3)]], ids=str)
 async def test_all_refuses_other_values_than_promises(given):
     with pytest.raises(TypeError, match=r"MLPromise\.all\(\): promises\[1\] is .*; it must be an MLPromise"):
-        await MLPromise.all([MLPromise._create(), *given])
+        await MLPromise.all([pending(), *given])

@@ -25,7 +25,6 @@ async def test_a_finite_graph_has_none_and_can_be_built(drawn):
     builder, x = drawn
     outputs = {"y": builder.sqrt(builder.abs(x))}
     promise = check_finite(outputs, {"x": X})
-    assert promise._line[0].co_name == "test_a_finite_graph_has_none_and_can_be_built"
     assert await promise is None
     (await builder.build(outputs)).destroy()
 
@@ -103,8 +102,8 @@ async def test_integers_are_always_finite(drawn):
 
 @pytest.mark.parametrize(("most_nodes", "most_bytes"), [(1, 2**20), (2, 2**20), (64, 1), (64, 50)])
 async def test_parts_of_any_size_find_the_same(drawn, monkeypatch, most_nodes, most_bytes):
-    monkeypatch.setattr(non_finite, "MOST_NODES", most_nodes)
-    monkeypatch.setattr(non_finite, "MOST_BYTES", most_bytes)
+    for name, most in (("MOST_NODES", most_nodes), ("MOST_BYTES", most_bytes)):
+        monkeypatch.setattr(non_finite, name, most)
     builder, x = drawn
     values = [x]
     for _ in range(4):

@@ -92,7 +92,7 @@ async def test_a_promise_of_data_is_no_data(context):
 
 def test_a_promise_that_is_incomplete_has_no_attribute_at_all():
     with pytest.raises(AttributeError):
-        MLPromise.__new__(MLPromise)._answers  # noqa: B018 - it raises
+        MLPromise.__new__(MLPromise).state  # noqa: B018 - it raises
 
 
 @pytest.mark.parametrize("backend", [ON_GPU], scope="module")

@@ -1,7 +1,6 @@
 """Dropped buffers and graphs that were never destroyed are released in order, with a warning."""
 
 import gc
-import sys
 import threading
 import warnings
 import weakref
@@ -55,14 +54,12 @@ async def test_a_dropped_graph_is_released_with_a_warning(context, device):
     assert (statistics.live_bytes, device.log[-2:]) == (0, ["release_graph", "free"])
 
 
-async def test_dropped_things_are_released_though_warnings_are_errors(context, device, monkeypatch):
-    said = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
+async def test_dropped_things_are_released_though_warnings_are_errors(context, device, unraisable):
     things = [await zeroed(context, [2]), await build_add_number(context, 1, [2])]
     with warnings.catch_warnings(action="error"):
         things.clear()
         statistics = await released(context)
-    assert [words.endswith("was never destroyed") for words in said] == [True, True]
+    assert [words.endswith("was never destroyed") for words in unraisable] == [True, True]
     assert (statistics.live_buffers, statistics.live_bytes) == (0, 0)
 
 

@@ -92,7 +92,7 @@ def assert_an_interrupt_ends_it_all(options, prepare):
 @pytest.mark.parametrize("step", [*STEPS, *ENDS])
 def test_an_interrupt_while_the_device_takes_a_step_ends_the_program(options, step):
     def prepare(context):
-        backend = context._device.backend
+        backend = context.device.backend
         setattr(backend, step, interrupting(getattr(backend, step)))
 
     assert_an_interrupt_ends_it_all(options, prepare)
@@ -111,14 +111,14 @@ def test_an_interrupt_within_a_callback_of_the_gpu_loses_no_answer(options, monk
 @pytest.mark.parametrize("call", ["create_buffer", "create_constant_buffer", "write_buffer", "read_buffer", "dispatch"])
 def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_next(options, call, monkeypatch):
     def prepare(context):
-        method, timeline = getattr(context, call), context._timeline
+        method, timeline = getattr(context, call), context.device_timeline
 
         def call_interrupted(*arguments, **keywords):
             with monkeypatch.context() as patch:
                 patch.setattr(timeline, "enqueue", interrupting(timeline.enqueue))
                 return method(*arguments, **keywords)
 
-        monkeypatch.setattr(context, call, call_interrupted)
+        setattr(context, call, call_interrupted)
 
     assert_an_interrupt_ends_it_all(options, prepare)
 
@@ -154,7 +154,7 @@ def test_an_interrupt_while_a_context_is_destroyed_leaves_nothing_of_it(options)
         context = await ml.create_context(**options)
         contexts.append(context)
         await filled(context, [1, 2])
-        context._device.recall_lent = interrupting(context._device.recall_lent)
+        context.device.recall_lent = interrupting(context.device.recall_lent)
         context.destroy()
         assert context.lost.state == "fulfilled"
         await trio.sleep_forever()
@@ -168,7 +168,7 @@ def test_an_interrupt_while_the_block_is_being_left_waits_until_nothing_is_left(
             context = await ml.create_context(**options)
             seen.append(context)
             await filled(context, [1, 2])
-            backend = context._device.backend
+            backend = context.device.backend
             backend.close = interrupting(backend.close)
         left.append(True)
         assert_ended(context)

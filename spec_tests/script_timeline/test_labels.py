@@ -111,12 +111,8 @@ async def test_shared_constants_are_counted_under_the_label_of_the_first_graph(c
     assert memory(context) == {}
 
 
-async def test_failed_builds_and_buffers_leave_no_entry(context, monkeypatch):
-    def fails(*_):
-        raise MemoryError("none left")
-
-    monkeypatch.setattr(context._device.backend, "compile", fails)
-    monkeypatch.setattr(context._device.backend, "allocate", fails)
+async def test_failed_builds_and_buffers_leave_no_entry(context, device):
+    device.failing.update({step: MemoryError("none left") for step in ("compile", "allocate")})
     builder = MLGraphBuilder(context)
     with pytest.raises(OperationError):
         await builder.build({"y": builder.relu(builder.input("x", **F32))}, label="classifier")

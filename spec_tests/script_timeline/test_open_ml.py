@@ -1,6 +1,7 @@
 """The block of ``open_ml()`` owns the timelines and releases everything, however it is left."""
 
 import gc
+import sys
 import threading
 
 import numpy as np
@@ -14,7 +15,7 @@ from spec_tests.support.drawing import build_add_buffer, build_add_number
 from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.releases import assert_ended
 from spec_tests.support.scene import ONES, assert_refused
-from spec_tests.support.watched_device import quiet
+from spec_tests.support.watched_device import context_on, quiet
 from webnn_py import (
     DestroyedBufferError,
     InvalidStateError,
@@ -162,7 +163,7 @@ async def test_a_failed_release_is_raised_by_the_block(autojump_clock, options, 
     async def leave():
         async with open_ml() as ml:
             other = await furnish(ml, options)
-            context = await ml._create_context(device)
+            context = await context_on(ml, device)
             doomed, bystander = await zeroed(context, [2]), await zeroed(context, [2])
             if moment == "in the block":
                 doomed.destroy()
@@ -217,7 +218,7 @@ async def test_no_context_is_made_while_the_block_is_being_left(autojump_clock):
         ready.set()
 
     async with trio.open_nursery() as nursery, open_ml() as ml:
-        context = await ml._create_context(device)
+        context = await context_on(ml, device)
         buffer = await zeroed(context, [2])
         device.waiting["write"] = ready = trio.Event()
         context.write_buffer(buffer, ONES)
@@ -310,7 +311,7 @@ async def test_the_backend_names_the_device_that_the_context_runs_on(context, ba
 
 
 async def test_without_an_adapter_and_an_engine_contexts_run_on_numpy(ml, no_adapters, monkeypatch):
-    monkeypatch.setattr("webnn_py.devices.onnxruntime.device_record.NEEDED", ("webnn_py_no_such_package",))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     for options in ({}, {"accelerated": False}):
         assert (await ml.create_context(**options)).backend.name == "numpy"
 

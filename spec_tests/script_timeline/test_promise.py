@@ -11,17 +11,17 @@ from trio.testing import assert_checkpoints, assert_no_checkpoints, wait_all_tas
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.promises import pending, reject, resolve
 from webnn_py import (
     InvalidStateError,
-    MLPromise,
     UnknownError,
 )
 
 
 def settlements():
-    resolve = lambda promise: promise._resolve("value")  # noqa: E731
-    reject = lambda promise: promise._reject(UnknownError("reason"))  # noqa: E731
-    return pytest.mark.parametrize("settle", [resolve, reject], ids=["fulfilled", "rejected"])
+    fulfil = lambda promise: resolve(promise, "value")  # noqa: E731
+    fail = lambda promise: reject(promise, UnknownError("reason"))  # noqa: E731
+    return pytest.mark.parametrize("settle", [fulfil, fail], ids=["fulfilled", "rejected"])
 
 
 async def outcome(promise):
@@ -36,11 +36,11 @@ async def outcome(promise):
 
 @settlements()
 async def test_the_first_settlement_is_the_only_one(settle):
-    promise = MLPromise._create()
+    promise = pending()
     assert settle(promise) is True
     state, result = promise.state, await outcome(promise)
-    assert promise._resolve("another value") is False
-    assert promise._reject(UnknownError("another reason")) is False
+    assert resolve(promise, "another value") is False
+    assert reject(promise, UnknownError("another reason")) is False
     assert (promise.state, await outcome(promise)) == (state, result)
 
 
@@ -57,7 +57,7 @@ async def test_a_promise_acts_without_being_awaited(context):
 
 @settlements()
 async def test_an_await_is_a_checkpoint(settle, autojump_clock):
-    promise = MLPromise._create()
+    promise = pending()
     async with trio.open_nursery() as nursery:
 
         async def settle_later():
@@ -75,7 +75,7 @@ async def test_an_await_is_a_checkpoint(settle, autojump_clock):
 
 @settlements()
 async def test_many_tasks_and_many_awaits_get_the_same_answer(settle):
-    promise, answers = MLPromise._create(), []
+    promise, answers = pending(), []
 
     async def wait():
         answers.append(await outcome(promise))
@@ -108,7 +108,7 @@ async def test_an_await_in_a_cancelled_scope_is_cancelled_even_if_the_promise_is
 
 
 async def test_a_promise_settled_in_the_moment_of_a_cancellation_still_answers_the_others():
-    promise, answers = MLPromise._create(), []
+    promise, answers = pending(), []
 
     async def wait(scope):
         with scope:
@@ -120,12 +120,12 @@ async def test_a_promise_settled_in_the_moment_of_a_cancellation_still_answers_t
             nursery.start_soon(wait, scope)
         await wait_all_tasks_blocked()
         scopes[0].cancel()
-        promise._resolve("value")
+        resolve(promise, "value")
     assert answers == ["value"]
 
 
 async def test_a_settled_promise_holds_no_reference_to_its_waiters():
-    promise = MLPromise._create()
+    promise = pending()
 
     class Witness:
         pass
@@ -139,7 +139,7 @@ async def test_a_settled_promise_holds_no_reference_to_its_waiters():
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait, witness)
         await wait_all_tasks_blocked()
-        promise._resolve(None)
+        resolve(promise, None)
     del witness
     gc.collect()
     assert alive() is None
@@ -150,10 +150,10 @@ async def test_a_settled_promise_holds_no_reference_to_its_waiters():
 
 
 async def test_each_await_raises_an_exception_of_its_own():
-    promise, cause = MLPromise._create(), ValueError("cause")
+    promise, cause = pending(), ValueError("cause")
     rejection = UnknownError("reason")
     rejection.__cause__ = cause
-    promise._reject(rejection)
+    reject(promise, rejection)
     caught = []
 
     async def wait():
@@ -193,7 +193,7 @@ async def test_a_rejection_of_a_destroyed_buffer_keeps_its_type_in_every_copy(co
 @pytest.mark.filterwarnings("ignore:UnknownError that was never awaited:RuntimeWarning")
 @settlements()
 def test_a_promise_is_neither_true_nor_false(settle):
-    promise = MLPromise._create()
+    promise = pending()
     with pytest.raises(TypeError, match="neither true nor false; await it"):
         bool(promise)
     settle(promise)

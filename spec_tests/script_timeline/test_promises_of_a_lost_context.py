@@ -32,7 +32,7 @@ ASKED = {
     "create_buffer": lambda context, _graph, _buffer: context.create_buffer(**F32),
     "create_constant_buffer": lambda context, _graph, _buffer: context.create_constant_buffer(ONES, **F32),
     "create_exportable_buffer": lambda context, _graph, _buffer: interop.create_exportable_buffer(
-        context, context._device.backend.device, **F32
+        context, context.device.backend.device, **F32
     ),
     "read_buffer": lambda context, _graph, buffer: context.read_buffer(buffer),
     "read_buffer into out": lambda context, _graph, buffer: context.read_buffer(buffer, out=OUT),

@@ -93,7 +93,7 @@ class Asked:
     def check(self):
         """Compare the outcome with what was expected; both are settled."""
         assert self.promise.state == self.expected.state
-        outcome = self.promise._outcome
+        outcome = self.promise.outcome
         if self.expected.state == "rejected":
             name, text = self.expected.outcome
             assert type(outcome).__name__ == name, f"{outcome!r} where the model has {name}"
@@ -182,7 +182,7 @@ class Player:
             [{name: side[name] for name in which} for side in (real, modelled)] for which in (kind.inputs, kind.outputs)
         )
         expected = self.model.dispatch(asked.expected.outcome, inputs[1], outputs[1])
-        self.call(expected, self.context.dispatch, asked.promise._outcome, inputs[0], outputs[0])
+        self.call(expected, self.context.dispatch, asked.promise.outcome, inputs[0], outputs[0])
 
     def read_buffer(self, a, b):
         if buffer := self.pick(self.buffers(alive=b % 8), a):
@@ -213,7 +213,7 @@ class Player:
 
     def destroy_graph(self, a, b):
         if asked := self.pick(self.fulfilled(self.built), a):
-            asked.promise._outcome.destroy()
+            asked.promise.outcome.destroy()
             self.model.destroy_graph(asked.expected.outcome)
 
     def destroy_context(self, a, b):
@@ -335,7 +335,7 @@ class Player:
 
     def buffers(self, *, alive, type_=None):
         """Pairs of a buffer and its model; destroyed ones too if ``alive`` is 0."""
-        pairs = [(asked.promise._outcome, asked.expected.outcome) for asked in self.fulfilled(self.created)]
+        pairs = [(asked.promise.outcome, asked.expected.outcome) for asked in self.fulfilled(self.created)]
         return [
             (real, modelled)
             for real, modelled in pairs

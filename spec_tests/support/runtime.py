@@ -21,7 +21,7 @@ USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.
 
 def lose(context, message="the driver crashed"):
     """Have the device report its loss, which takes effect in its turn on the script timeline."""
-    context._device.backend.lost(message)
+    context.device.backend.lost(message)
 
 
 def interrupt():

@@ -27,6 +27,30 @@ def noted(
     return notes
 
 
+def returned(
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, note: Callable[..., Any] | None = None
+) -> list[Any]:
+    """Return the results of a function of ``owner`` from now on, or what ``note(result, *arguments)`` returns."""
+    notes: list[Any] = []
+    function = getattr(owner, name)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        result = function(*arguments, **options)
+        notes.append(result if note is None else note(result, *arguments))
+        return result
+
+    monkeypatch.setattr(owner, name, call)
+    return notes
+
+
+def clocks_of(monkeypatch: pytest.MonkeyPatch, module: object) -> dict[str, list[float]]:
+    """Replace a device's clocks, the one for short runs and that of computing; return the times they will show."""
+    times: dict[str, list[float]] = {"perf_counter": [], "computing_time": []}
+    for name, shown in times.items():
+        monkeypatch.setattr(module, name, lambda shown=shown: shown.pop(0))
+    return times
+
+
 def failing(error: Exception) -> Callable[..., Any]:
     """Return a function that raises ``error`` whenever it is called."""
 

@@ -9,12 +9,18 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from webnn_py import InvalidStateError, MLBuffer, MLContext, UnknownError
+from webnn_py import ML, InvalidStateError, MLBuffer, MLContext, MLPromise, UnknownError
+from webnn_py.core.device.backend import Backend
 
 STEPS: Final = ("allocate", "write", "read", "copy", "clear", "compile", "dispatch")
 ENDS: Final = ("free", "release_graph", "stop", "close")
 REASONS: Final = {"numpy": "driver reset", "wgpu": "the GPU device was lost", "onnxruntime": "driver reset"}
 """How the message of a loss begins, by backend."""
+
+
+def context_on(ml: ML, backend: Backend) -> MLPromise[MLContext]:
+    """Create a context on a backend that the test has made, which no record registers."""
+    return ml._create_context(backend)
 
 
 class StepsOnDemand:
@@ -69,7 +75,7 @@ class WatchedDevice(StepsOnDemand):
     def __init__(self, context: MLContext) -> None:
         super().__init__()
         self.context = context
-        self.backend = context._device.backend
+        self.backend = context.device.backend
         self.reason = REASONS[self.backend.info.name]
         for name in STEPS:
             setattr(self.backend, name, partial(self._step, name, getattr(self.backend, name)))

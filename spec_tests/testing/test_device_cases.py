@@ -1,5 +1,7 @@
 """The conformance cases as other packages use them: all are there, right results pass, wrong ones fail."""
 
+from types import SimpleNamespace
+
 import attrs
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ async def test_a_missing_output_is_told(numpy_context):
         await wrong.check(numpy_context)
 
 
-async def test_what_a_device_lacks_is_not_supported(numpy_context, monkeypatch):
+async def test_what_a_device_lacks_is_not_supported(numpy_context):
     case = first("cast")
     assert case.is_supported(numpy_context)
     limits = numpy_context.op_support_limits()
@@ -61,8 +63,8 @@ async def test_what_a_device_lacks_is_not_supported(numpy_context, monkeypatch):
             of_row = limits[row]["input"] if row == "cast" else limits[row]
             narrowed = {**of_row, **lacking}
             changed = {**limits, row: {**limits[row], "input": narrowed} if row == "cast" else narrowed}
-            monkeypatch.setattr(type(numpy_context), "op_support_limits", lambda _self, changed=changed: changed)
-            assert not case.is_supported(numpy_context), (row, lacking, data_type)
+            lacking_context = SimpleNamespace(op_support_limits=lambda changed=changed: changed)
+            assert not case.is_supported(lacking_context), (row, lacking, data_type)
 
 
 def test_cases_with_subnormal_numbers_are_known():

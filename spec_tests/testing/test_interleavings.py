@@ -8,9 +8,10 @@ import pytest
 import trio
 
 from spec_tests.support.buffers import zeroed
+from spec_tests.support.promises import pending, resolve
 from spec_tests.testing.actions import ONES, create, destroy, destroy_context, one_buffer, read, write
 from spec_tests.testing.test_same_states import each_by_itself, summary
-from webnn_py import InvalidStateError, MLPromise, UnknownError
+from webnn_py import InvalidStateError, UnknownError
 from webnn_py.core.device.device import Device
 from webnn_py.testing import Ended, Outcome, TooManyOrdersError, Violation, interleavings, replay
 
@@ -183,7 +184,7 @@ def test_every_example_is_an_order_that_ends_so():
 def test_agents_that_are_woken_together_go_on_in_both_orders():
     async def program(ml):
         scene = await one_buffer(ml)
-        scene.woken, scene.read = "", MLPromise._create("held")
+        scene.woken, scene.read = "", pending("held")
         return scene
 
     def waits(name):
@@ -195,7 +196,7 @@ def test_agents_that_are_woken_together_go_on_in_both_orders():
         return wait
 
     def settle(s):
-        s.read._resolve(None)
+        resolve(s.read, None)
 
     report = interleavings(program, {"a": [waits("a")], "b": [waits("b")], "c": [settle]})
     seen = {tuple(ended.value for ended in found.outcome.actions.values()) for found in report.outcomes}
@@ -208,7 +209,7 @@ def test_agents_that_are_woken_together_go_on_in_both_orders():
 def test_a_cancelled_wait_goes_on_when_it_has_its_turn():
     async def program(ml):
         scene = await one_buffer(ml)
-        scene.scopes, scene.woken, scene.read = [trio.CancelScope() for _ in "ab"], "", MLPromise._create("held")
+        scene.scopes, scene.woken, scene.read = [trio.CancelScope() for _ in "ab"], "", pending("held")
         return scene
 
     def waits(name, number):
@@ -293,10 +294,10 @@ def test_a_type_error_of_the_programs_own_is_no_refusal():
 @pytest.mark.parametrize("wait", [False, True], ids=["returned", "awaited"])
 def test_a_promise_that_never_settles_is_a_hang(wait):
     def forgotten(s):
-        return MLPromise._create("forgotten")
+        return pending("forgotten")
 
     async def awaited(s):
-        await MLPromise._create("forgotten")
+        await pending("forgotten")
 
     report = interleavings(one_buffer, [write, awaited if wait else forgotten])
     assert report.violation.kind == "hang"
@@ -322,7 +323,7 @@ def test_a_failure_that_nobody_was_told_of_is_a_violation():
 
     async def failing(ml):
         scene = await one_buffer(ml)
-        scene.context._device.backend.write = fails
+        scene.context.device.backend.write = fails
         return scene
 
     report = interleavings(failing, [write, destroy])

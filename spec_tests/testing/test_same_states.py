@@ -19,7 +19,7 @@ BAD = np.array([9, 9], np.float32)
 
 async def program(ml):
     context = await ml.create_context(backend="numpy", max_queued_bytes=4)
-    fail_to_write(context._device.backend, BAD)
+    fail_to_write(context.device.backend, BAD)
     x, y = [await zeroed(context, [2]) for _ in range(2)]
     return SimpleNamespace(context=context, x=x, y=y, graph=await build_add_one(context, [2]), promise=None, seen=[])
 

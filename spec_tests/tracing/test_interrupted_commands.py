@@ -6,6 +6,7 @@ import signal
 import attrs
 import pytest
 
+from spec_tests.support.stand_ins import noted
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
 from webnn_py.devices.numpy import backend
@@ -18,15 +19,12 @@ SOON = 3
 
 def interrupt_at_call(monkeypatch, of, name, number):
     """Have Ctrl-C pressed within the call of a method, the so-and-so-many-th; returns a list of its calls."""
-    method, calls = getattr(of, name), []
 
-    def call(*given, **named):
-        calls.append(None)
-        if len(calls) == number:
+    def interrupt(*_, **__):
+        if len(calls) + 1 == number:
             signal.raise_signal(signal.SIGINT)
-        return method(*given, **named)
 
-    monkeypatch.setattr(of, name, call)
+    calls = noted(monkeypatch, of, name, interrupt)
     return calls
 
 

@@ -10,9 +10,9 @@ from webnn_py.core.device.backend import KernelTiming
 
 
 @pytest.mark.parametrize("clock", ["gpu", "host"])
-async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypatch, clock):
+async def test_kernels_lie_within_their_dispatch(ml, context, program, clock):
     graph, x, y = program
-    backend = context._device.backend
+    backend = context.device.backend
     dispatch = backend.dispatch
 
     def timed(compiled, inputs, outputs):
@@ -31,11 +31,11 @@ async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypat
 
         return later() if clock == "gpu" or pending is not None else timings
 
-    monkeypatch.setattr(backend, "dispatch_timed", timed, raising=False)
+    backend.dispatch_timed = timed
     with tracing.trace(ml, kernels=True) as trace:
         context.dispatch(graph, {"x": x}, {"y": y})
         result = await context.read_buffer(y)
-    monkeypatch.undo()
+    del backend.dispatch_timed
     context.dispatch(graph, {"x": x}, {"y": y})  # which is timed no more
 
     assert result.tolist() == [1]
@@ -51,9 +51,9 @@ async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypat
     assert kernels[0]["args"]["clock"] == clock
 
 
-async def test_without_kernels_dispatches_are_not_timed(ml, context, program, monkeypatch):
+async def test_without_kernels_dispatches_are_not_timed(ml, context, program):
     graph, x, y = program
-    monkeypatch.setattr(context._device.backend, "dispatch_timed", pytest.fail, raising=False)
+    context.device.backend.dispatch_timed = pytest.fail
     with tracing.trace(ml):
         context.dispatch(graph, {"x": x}, {"y": y})
         assert (await context.read_buffer(y)).tolist() == [1]

@@ -43,7 +43,7 @@ async def another(ml):
 
 async def computed(builder, outputs, given):
     """The results of a drawing, which is built."""
-    context = builder._context
+    context = builder.context
     graph = await builder.build(outputs)
     buffers = {}
     for name, array in given.items():
@@ -160,7 +160,7 @@ async def test_infinite_options_and_constant_buffers_are_refused(tmp_path, build
     infinite = builder.pad(operand, [1], [0], value=float("inf"))
     with pytest.raises(ValueError, match="an option is inf"):
         save_webnn({"y": infinite}, tmp_path / "none.webnn")
-    buffer = await builder._context.create_constant_buffer(np.zeros(2, np.float32), data_type="float32", shape=[2])
+    buffer = await builder.context.create_constant_buffer(np.zeros(2, np.float32), data_type="float32", shape=[2])
     with pytest.raises(ValueError, match="is a constant buffer, whose contents only its device has"):
         save_webnn({"y": builder.add(operand, builder.constant(buffer))}, tmp_path / "none.webnn")
     assert not list(tmp_path.iterdir())
