@@ -86,7 +86,7 @@ async def test_operations_are_those_counted_by_hand(numpy_context, name):
     draw, expected = COUNTED[name]
     builder = MLGraphBuilder(numpy_context)
     operand = draw(builder)
-    node = builder._values[operand].node
+    node = builder.value_of(operand).node
     assert node.operator.spec_name == name.split(maxsplit=1)[0].rstrip(",")
     assert flops(node) == expected
     builder.destroy()

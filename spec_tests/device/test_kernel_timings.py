@@ -40,9 +40,9 @@ class Running:
 
     async def timed(self):
         given, made = (
-            {name: buffer._storage for name, buffer in buffers.items()} for buffers in (self.inputs, self.outputs)
+            {name: buffer.storage for name, buffer in buffers.items()} for buffers in (self.inputs, self.outputs)
         )
-        timings = self.context._device.backend.dispatch_timed(self.graph._handle.compiled, given, made)
+        timings = self.context.device.backend.dispatch_timed(self.graph.handle.compiled, given, made)
         return await timings if isawaitable(timings) else timings
 
     async def results(self):
@@ -51,7 +51,7 @@ class Running:
 
 @pytest.fixture
 async def running(context):
-    if not isinstance(context._device.backend, TimesKernels):
+    if not isinstance(context.device.backend, TimesKernels):
         pytest.skip(f"{context.backend} does not time kernels")
     running = Running(context, await layer(context))
     await running.make_buffers()
@@ -110,7 +110,7 @@ async def gpu_builder(ml, shared_gpu):
 
 
 def kernels_of(graph):
-    return [step.kernel for step in graph._handle.compiled._steps]
+    return [step.kernel for step in graph.handle.compiled._steps]
 
 
 async def test_kernels_may_need_several_query_sets(gpu_builder, monkeypatch):

@@ -109,7 +109,7 @@ async def test_a_destroyed_graph_is_freed_without_the_garbage_collector(context)
     x = builder.input("x", data_type="float32", shape=[3, 4])
     weights = builder.constant(np.arange(20, dtype=np.float32).reshape(4, 5))
     values, gates = builder.split(builder.matmul(x, weights), [2, 3], axis=1)
-    held = weakref.ref(builder._values[weights])
+    held = weakref.ref(builder.value_of(weights))
     gc.collect()
     gc.disable()
     try:

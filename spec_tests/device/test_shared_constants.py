@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.computing import run_graph
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.core.device.backend import Memory
 from webnn_py.devices.numpy import executable as numpy_executable
@@ -112,16 +113,9 @@ async def build(context, drawing, size, *, is_keyed=True):
 def made(monkeypatch, backend):
     """Record the uploads and computations of a build for its constants."""
     done = []
-
-    def note(owner, name):
-        function = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *arguments: (done.append(name), function(*arguments))[1])
-
-    if backend == "wgpu":
-        note(NativeQueue, "fill")
-        note(NativeQueue, "run")
-    elif backend == "numpy":
-        note(numpy_executable, "run_node")
+    steps = {"wgpu": ((NativeQueue, "fill"), (NativeQueue, "run")), "numpy": ((numpy_executable, "run_node"),)}
+    for owner, name in steps.get(backend, ()):
+        noted(monkeypatch, owner, name, lambda *_, name=name: done.append(name))
     return done
 
 
@@ -151,7 +145,7 @@ async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory
     second = await build(context, drawing, 5)
     assert made == [], "made again, though another graph has it"
     assert live_bytes(context) == first_bytes + own_bytes([second])
-    assert first._handle.compiled.shared, "nothing is shared"
+    assert first.handle.compiled.shared, "nothing is shared"
     for graph in (first, second):
         np.testing.assert_array_equal(await computed(context, graph), expected)
 
@@ -177,7 +171,7 @@ async def test_graphs_of_other_shapes_have_the_weights_in_common(context, drawin
         await destroy(context, graph)
     graphs = {size: await build(context, drawing, size) for size in sizes}
     assert live_bytes(context) < sum(alone_bytes.values()), "nothing is in common"
-    held = {memory for graph in graphs.values() for memory in graph._handle.compiled.shared}
+    held = {memory for graph in graphs.values() for memory in graph.handle.compiled.shared}
     assert live_bytes(context) == own_bytes(graphs.values()) + sum(memory.byte_length for memory in held)
     for size, graph in graphs.items():
         np.testing.assert_allclose(await computed(context, graph), expected[size], rtol=1e-6, atol=1e-6)
@@ -186,7 +180,7 @@ async def test_graphs_of_other_shapes_have_the_weights_in_common(context, drawin
 
 def own_bytes(graphs):
     """Return the bytes that graphs do not share: their intermediates."""
-    return sum(graph._handle.compiled.byte_length for graph in graphs)
+    return sum(graph.handle.compiled.byte_length for graph in graphs)
 
 
 WEIGHTS = 4 * (64 * 96 + 96)

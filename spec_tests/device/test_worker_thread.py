@@ -157,11 +157,11 @@ def test_in_a_guest_loop_all_calls_run_in_the_devices_thread():
 # --- dispatches ------------------------------------------------------------------------------------------------------
 
 
-async def dispatched(context, run, monkeypatch, *, count=1):
+async def dispatched(context, run, *, count=1):
     """Dispatch a graph that is expected to take a while, call ``run`` after each time, and return the output."""
     graph = await build_add_number(context, 1, [2])
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
-    compiled = graph._handle.compiled
+    compiled = graph.handle.compiled
     original = compiled.run
 
     def observed(*args):
@@ -169,7 +169,7 @@ async def dispatched(context, run, monkeypatch, *, count=1):
         compiled.expected_seconds = MIDDLING
         run()
 
-    monkeypatch.setattr(compiled, "run", observed)
+    compiled.run = observed
     compiled.expected_seconds = MIDDLING
     compiled.is_measured = True
     for _ in range(count):
@@ -186,7 +186,7 @@ async def test_a_longer_dispatch_runs_in_the_loops_thread_only_without_other_tas
     async with trio.open_nursery() as nursery:
         for other in others:
             nursery.start_soon(other)
-        result = await dispatched(context, lambda: threads.append(threading.get_ident()), monkeypatch, count=3)
+        result = await dispatched(context, lambda: threads.append(threading.get_ident()), count=3)
         nursery.cancel_scope.cancel()
     np.testing.assert_array_equal(result, [2, 3])
     assert [thread == threading.get_ident() for thread in threads] == [not others] * 3
@@ -248,7 +248,7 @@ def test_an_interrupt_of_a_dispatch_in_the_loops_thread_ends_the_program_and_lea
     async def program():
         async with open_ml() as ml:
             contexts.append(await ml.create_context(backend=backend))
-            await dispatched(contexts[0], interrupt, monkeypatch)
+            await dispatched(contexts[0], interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         trio.run(program)

@@ -10,7 +10,8 @@ from spec_tests.support.both_devices import X, check_both
 from webnn_py.devices.wgpu import backend as wgpu_backend
 from webnn_py.devices.wgpu import lowering
 from webnn_py.devices.wgpu.backend import features_of
-from webnn_py.devices.wgpu.codegen.gemm import tile_search, tile_tables, tiled
+from webnn_py.devices.wgpu.codegen.attention import tile
+from webnn_py.devices.wgpu.codegen.gemm import selection, tile_search, tile_tables, tiled
 from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER
 from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
 
@@ -82,12 +83,12 @@ def measured_gpu(change_features):
 def all_products_large(measured_gpu, monkeypatch):
     """Every product counts as large enough for the tiles that were measured."""
     for name in ("LARGE_SIDE", "LARGE_PRODUCT"):
-        monkeypatch.setattr(tile_search, name, 1)
-        monkeypatch.setattr(tiled, name, 1, raising=False)
+        for module in (tile_search, tiled):
+            monkeypatch.setattr(module, name, 1, raising=False)
     large, *others = HOPPER.rules
     large = attrs.evolve(large, rows=(1, large.rows[1]), columns=1)
     rules = tuple(attrs.evolve(rule, products=min(rule.products, 1)) for rule in (large, *others))
-    monkeypatch.setattr(tile_tables, "MEASURED", {"hopper": attrs.evolve(HOPPER, rules=rules)})
+    monkeypatch.setitem(tile_tables.MEASURED, "hopper", attrs.evolve(HOPPER, rules=rules))
 
 
 @pytest.fixture
@@ -104,6 +105,36 @@ def check_kernels(ml, compiled):
 @pytest.fixture
 async def gpu(ml):
     return await ml.create_context(backend="wgpu")
+
+
+@pytest.fixture
+def fuse_attention_from(monkeypatch):
+    """A function that sets the products from which on attention is one kernel."""
+    return lambda products: monkeypatch.setattr(tile, "LEAST_PRODUCTS", products)
+
+
+@pytest.fixture
+def take_tile(monkeypatch):
+    """A function that makes every product use a tile, in so many parts."""
+    return lambda chosen, parts=1: monkeypatch.setattr(tiled, "choose_work", lambda *_: (chosen, parts))
+
+
+@pytest.fixture
+def in_tiles(monkeypatch):
+    """All products are computed in tiles, those of few rows, too."""
+    monkeypatch.setattr(selection, "MOST_VECTORS", 0)
+
+
+@pytest.fixture
+def queue(gpu):
+    """The queue of ``gpu``."""
+    return gpu.device.backend._queue
+
+
+@pytest.fixture
+def ring(gpu):
+    """The mapped memory through which ``gpu`` writes."""
+    return gpu.device.backend._uploads
 
 
 @pytest.fixture(params=[{}, {"shader_f16": False, "subgroups": False}], ids=["", "no 16-bit floats and subgroups"])

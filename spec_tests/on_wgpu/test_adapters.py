@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import needs_adapter
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, NotSupportedError
 from webnn_py.core.device.registry import Suitability
 from webnn_py.devices.wgpu import adapters, device_record
@@ -29,9 +30,9 @@ async def test_the_backend_tells_where_it_runs(gpu):
         ("low-power", ["IntegratedGPU", "DiscreteGPU", "CPU"]),
     ],
 )
-def test_power_preference_chooses_the_adapter(monkeypatch, preference, order):
+def test_power_preference_chooses_the_adapter(set_adapters, preference, order):
     there = [NamedAdapter("", kind) for kind in ("CPU", "IntegratedGPU", "DiscreteGPU")]
-    monkeypatch.setattr(adapters, "adapters", lambda: tuple(there))
+    set_adapters(there)
     for kind in order:
         chosen = adapters.choose(preference, software=True)
         assert chosen.info["adapter_type"] == kind
@@ -41,15 +42,15 @@ def test_power_preference_chooses_the_adapter(monkeypatch, preference, order):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere GPUs have no files, and every look is a real one")
-def test_without_a_gpu_no_driver_is_loaded_to_find_that_out(monkeypatch, tmp_path):
+def test_without_a_gpu_no_driver_is_loaded_to_find_that_out(monkeypatch, set_adapters, tmp_path):
     monkeypatch.setattr(device_record, "GPU_NODES", (f"{tmp_path}/renderD*", f"{tmp_path}/nvidia[0-9]*"))
-    monkeypatch.setattr(adapters, "adapters", lambda: pytest.fail("drivers were loaded"))
-    assert device_record._probe("default") is Suitability.ON_REQUEST
+    set_adapters([])
+    looked = noted(monkeypatch, adapters, "adapters")
+    assert device_record.RECORD.probe("default") is Suitability.ON_REQUEST
+    assert looked == [], "drivers were loaded"
 
-    looked = []
-    monkeypatch.setattr(adapters, "adapters", lambda: looked.append(True) or ())
     (tmp_path / "nvidia0").touch()
-    assert device_record._probe("default") is Suitability.ABSENT
+    assert device_record.RECORD.probe("default") is Suitability.ABSENT
     assert looked
 
 
@@ -113,10 +114,10 @@ class NamedAdapter:
 
 
 @pytest.fixture
-def three_gpus(monkeypatch):
+def three_gpus(set_adapters):
     """Two of one kind, and a software one."""
     there = (NamedAdapter("H200"), NamedAdapter("H200"), NamedAdapter("llvmpipe", "CPU"))
-    monkeypatch.setattr(adapters, "adapters", lambda: there)
+    set_adapters(there)
     return there
 
 
@@ -147,10 +148,10 @@ async def test_a_context_runs_on_the_adapter_that_it_asks_for(ml, gpu):
     for index, name in enumerate(names):
         context = await ml.create_context(adapter=index)
         assert context.backend.adapter == name
-        assert context._device.backend.device.adapter is adapters.adapters()[index]
+        assert context.device.backend.device.adapter is adapters.adapters()[index]
     if len(names) == 1:
         context = await ml.create_context(adapter=gpu.backend.adapter.upper())
-        assert context._device.backend.device is gpu._device.backend.device
+        assert context.device.backend.device is gpu.device.backend.device
 
 
 @pytest.mark.usefixtures("no_adapters")

@@ -20,9 +20,9 @@ LOWEST = np.finfo(np.float16).min
 
 
 @pytest.fixture(autouse=True)
-def _also_small(monkeypatch):
+def _also_small(fuse_attention_from):
     """Small attention is computed so, too."""
-    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
+    fuse_attention_from(0)
 
 
 @pytest.fixture
@@ -269,8 +269,8 @@ async def test_keys_and_values_may_be_joined_from_a_cache(check):
     assert await check(with_a_cache, arrays(rows=1, keys=1, batch=(1, 2), **cache)) == 3
 
 
-async def test_little_work_is_left_to_three_kernels(check, monkeypatch):
-    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 2**16)
+async def test_little_work_is_left_to_three_kernels(check, fuse_attention_from):
+    fuse_attention_from(2**16)
     assert await check(plain, arrays()) == 3
 
 
@@ -309,8 +309,19 @@ async def test_float16(check, sizes):
     await check(masked, given, 3e-3)
 
 
-async def test_heads_that_share_keys_are_computed_without_subgroups(check, monkeypatch):
-    monkeypatch.setattr(emit, "choose_lanes", lambda *_: None)
+@pytest.fixture
+def take_lanes(monkeypatch):
+    """A function that sets the lanes that share rows; with None there are none."""
+
+    def take(way, **more):
+        choose = lambda shape, _: None if way is None else LanePlan(shape, *way, **more)  # noqa: E731
+        monkeypatch.setattr(emit, "choose_lanes", choose)
+
+    return take
+
+
+async def test_heads_that_share_keys_are_computed_without_subgroups(check, take_lanes):
+    take_lanes(None)
     given = arrays(rows=1, batch=(2, 8), key_batch=(2, 1), keys=12, columns=256)
     assert await check(plain, given) == 1
 
@@ -342,8 +353,8 @@ LANES = {
 
 
 @pytest.mark.parametrize("way", LANES.values(), ids=LANES)
-async def test_lanes_share_rows_in_every_way(check, monkeypatch, way):
-    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, *way))
+async def test_lanes_share_rows_in_every_way(check, take_lanes, way):
+    take_lanes(way)
     rows = LanePlan(None, *way).rows
     given = arrays(rows=rows + (way[2] < 16), keys=75, size=16, columns=32, m=(rows + (way[2] < 16), 75))
     given["m"][0] = -np.inf

@@ -31,8 +31,8 @@ async def test_released_memory_is_gone_whoever_still_refers_to_it(gpu):
     graph = await builder.build({"y": builder.add(operand, builder.constant(ONES))})
     gpu.dispatch(graph, {"x": x}, {"y": y})
     await gpu.read_buffer(y)
-    owned, device = graph._handle.compiled._owned, gpu._device.backend.device
-    memory = {"buffer": x._storage.data, "constant of the graph": owned[0]}
+    owned, device = graph.handle.compiled._owned, gpu.device.backend.device
+    memory = {"buffer": x.storage.data, "constant of the graph": owned[0]}
     assert not any(is_destroyed(held, device) for held in memory.values())
 
     x.destroy()
@@ -46,14 +46,14 @@ async def test_released_memory_is_gone_whoever_still_refers_to_it(gpu):
         device.create_buffer(size=4, usage=wgpu.BufferUsage.COPY_DST)
 
 
-async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu, monkeypatch):
+async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu, queue, monkeypatch):
     graph = await build_add_one(gpu, [4])
     x, y, z = await buffers(gpu, 3)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
     with monkeypatch.context() as patched:
         refuse = failing(wgpu.GPUValidationError("the queue is closed"))
-        patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
+        patched.setattr(queue, "_encode_launches", refuse)
         gpu.dispatch(graph, {"x": x}, {"y": y})
         await quiet(gpu)  # nothing more comes, so what is collected is submitted
     with tracing.trace(ml) as trace:
@@ -73,7 +73,7 @@ async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu
 async def test_memory_that_cannot_be_had_is_an_unknown_error_and_the_context_lives_on(gpu, monkeypatch):
     with monkeypatch.context() as patched:
         refuse = failing(wgpu.GPUOutOfMemoryError("Not enough memory left."))
-        patched.setattr(gpu._device.backend, "device", type("Device", (), {"create_buffer": refuse})())
+        patched.setattr(gpu.device.backend, "device", type("Device", (), {"create_buffer": refuse})())
         with pytest.raises(UnknownError, match="Not enough memory"):
             await gpu.create_buffer(data_type="float32", shape=[4])
     (x,) = await buffers(gpu, 1)

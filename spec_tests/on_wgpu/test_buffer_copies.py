@@ -17,8 +17,8 @@ from webnn_py.devices.wgpu.runtime.memory import STORAGE
 def users_buffer(context, values):
     """A user's GPU buffer that holds some float16 numbers."""
     data = np.array(values, np.float16)
-    buffer = context._device.backend.device.create_buffer(size=data.nbytes, usage=STORAGE)
-    context._device.backend.device.queue.write_buffer(buffer, 0, data)
+    buffer = context.device.backend.device.create_buffer(size=data.nbytes, usage=STORAGE)
+    context.device.backend.device.queue.write_buffer(buffer, 0, data)
     return buffer
 
 
@@ -28,7 +28,7 @@ def imported(context, buffer, size):
 
 async def read_whole(context, buffer):
     await context.drain()
-    return np.frombuffer(context._device.backend.device.queue.read_buffer(buffer), np.float16)
+    return np.frombuffer(context.device.backend.device.queue.read_buffer(buffer), np.float16)
 
 
 @pytest.mark.parametrize("offset", [0, 1])
@@ -84,7 +84,7 @@ async def test_a_submission_that_fails_marks_what_copies_should_have_written(gpu
     await gpu.drain()
     with monkeypatch.context() as patched:
         refuse = failing(wgpu.GPUValidationError("the queue is closed"))
-        patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
+        patched.setattr(gpu.device.backend._queue, "_encode_launches", refuse)
         copy_buffer(gpu, source, target) if method == "copy_buffer" else clear_buffer(gpu, target)
         await quiet(gpu)
     with pytest.raises(UnknownError, match=rf"{method}\(\) failed: the queue is closed"):
@@ -104,7 +104,7 @@ async def test_a_copy_for_which_there_is_no_memory_is_told_by_the_next_read(gpu,
             raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(gpu._device.backend._copies, "_device", NoMemory())
+        patched.setattr(gpu.device.backend._copies, "_device", NoMemory())
         copy_buffer(gpu, source, target, source_offset=1, destination_offset=8, count=3)
         await quiet(gpu)
     with pytest.raises(UnknownError, match=r"copy_buffer\(\) failed: Not enough memory left\."):
@@ -131,4 +131,4 @@ async def test_copies_of_words_take_no_kernel(gpu):
     copy_buffer(gpu, bytes_in, bytes_out, source_offset=4)
     np.testing.assert_array_equal(await gpu.read_buffer(target), [1, 2, 3, 0, 0, 1, 2, 3, 0])
     np.testing.assert_array_equal(await gpu.read_buffer(bytes_out), [4, 5, 6, 7, 8])
-    assert not gpu._device.backend._copies.is_prepared
+    assert not gpu.device.backend._copies.is_prepared

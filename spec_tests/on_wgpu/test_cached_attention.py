@@ -1,14 +1,16 @@
 """Attention to a cache on a GPU: only the keys that are there are read, split among workgroups where there are many."""
 
-import attrs
 import numpy as np
 import pytest
 
 from spec_tests.onnx_models.rules.random_attention import floats
 from spec_tests.onnx_models.single_node import assert_same, expected, microsoft, run
+from spec_tests.support.stand_ins import noted, returned
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
-from webnn_py.devices.wgpu.codegen.attention import cached_node, cached_plan
+from webnn_py.devices.wgpu.codegen.attention import cached_plan
+from webnn_py.devices.wgpu.codegen.attention.cached_plan import CachedPlan
+from webnn_py.devices.wgpu.lowering import GraphLowering
 from webnn_py.onnx_models import OnnxModel
 
 CAPACITY = 160
@@ -17,21 +19,16 @@ HEADS, KEY_HEADS, SIZE = 6, 2, 16
 
 
 @pytest.fixture
-async def gpu_context(ml):
+async def gpu_context(ml, change_features):
+    """A context whose GPU 64 workgroups keep busy."""
+    change_features(processors=64)
     return await ml.create_context(backend="wgpu")
 
 
 @pytest.fixture
 def plans(monkeypatch):
-    """Return the plans of the kernels that are written; 64 workgroups keep the GPU busy."""
-    found, of = [], cached_plan.CachedPlan.of
-
-    def noted(node, features):
-        found.append(of(node, attrs.evolve(features, processors=64)))
-        return found[-1]
-
-    monkeypatch.setattr(cached_plan.CachedPlan, "of", noted)
-    return found
+    """Return the plans of the kernels that are written."""
+    return returned(monkeypatch, CachedPlan, "of")
 
 
 def decode(lengths, *, new=1, unused=0.0, seed=3, heads=(HEADS, KEY_HEADS), size=SIZE, **attributes):
@@ -109,18 +106,12 @@ async def test_prompts_are_attended_to_in_blocks(gpu_context, plans):
     assert plans[0].blocks > 1
 
 
-async def test_few_buffers_take_more_kernels(gpu_context, monkeypatch):
-    of, lowerings = cached_node.CachedNode.fits, []
-
-    def among_eight(own, *args):
-        own.lowering.features = attrs.evolve(own.lowering.features, max_storage_buffers=8)
-        lowerings.append(own.lowering)
-        return of(own, *args)
-
-    monkeypatch.setattr(cached_node.CachedNode, "fits", among_eight)
+async def test_few_buffers_take_more_kernels(ml, change_features, monkeypatch):
+    change_features(max_storage_buffers=8)
+    kernels = noted(monkeypatch, GraphLowering, "emit", lambda _lowering, kernel: kernel)
+    gpu_context = await ml.create_context(backend="wgpu")
     form = {"lengths": (150, 30), "softcap": 1.5}
     await assert_exact(gpu_context, decode(**form))
-    kernels = lowerings[0].kernels
     assert sum("(rows)" in kernel.label for kernel in kernels) == 3
     assert max(len({*kernel.reads, *kernel.writes}) for kernel in kernels) <= 8
 

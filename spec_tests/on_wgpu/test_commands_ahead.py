@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spec_tests.support.stand_ins import noted
 from spec_tests.support.watched_device import assert_lost
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.wgpu import interop
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.sampled(1)
 WIDTH = 24
 PRODUCTS = 5
 IN_A_PIECE = 2
+PIECES = -(-PRODUCTS // IN_A_PIECE)
 
 
 @pytest.fixture
@@ -28,13 +30,8 @@ def ahead(monkeypatch):
     ):
         monkeypatch.setattr(module, name, value)
     counts = []
-    submit = NativeQueue._submit
-
-    def noted(self, what, launches, copy=None, finished=()):
-        counts.extend([len(finished)] if finished else [])
-        submit(self, what, launches, copy, finished)
-
-    monkeypatch.setattr(NativeQueue, "_submit", noted)
+    sizes = lambda _self, _what, _launches, _copy=None, finished=(): counts.extend([len(finished)] if finished else [])  # noqa: E731
+    noted(monkeypatch, NativeQueue, "_submit", sizes)
     return counts
 
 
@@ -75,19 +72,13 @@ class Model:
             data = data @ weight
         np.testing.assert_allclose(await self.context.read_buffer(y), data, rtol=1e-4, atol=1e-6)
 
-    @property
-    def encoded(self):
-        return self.graph._handle.compiled.ahead._finished
-
 
 async def test_a_graph_that_runs_again_and_again_is_encoded_ahead(gpu, ahead):
     model, x, y = await used(gpu)
-    assert ahead == []
-    pieces = -(-PRODUCTS // IN_A_PIECE)
-    assert len(model.encoded) == pieces, "the third run's wait knows how long it takes"
+    assert ahead == [], "the third run's wait is the first that knows how long it takes"
     for number in range(3):
         await model.check(x, y, number)
-    assert ahead == [pieces] * 3
+    assert ahead == [PIECES] * 3
 
 
 async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
@@ -102,14 +93,12 @@ async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
     assert len(ahead) == count
 
 
-async def test_a_released_graph_lets_go_of_it(gpu, ahead):
+async def test_a_released_graph_lets_go_of_it(gpu, queue, ahead, monkeypatch):
     model, *_ = await used(gpu)
-    compiled = model.graph._handle.compiled
-    assert compiled.ahead._finished
+    given_up = noted(monkeypatch, queue, "give_up", len)
     model.graph.destroy()
     await gpu.drain()
-    assert compiled.ahead._finished == []
-    assert compiled.ahead._launches == ()
+    assert PIECES in given_up
 
 
 async def test_what_uses_a_users_buffer_is_never_encoded_ahead(ml, ahead):
@@ -121,14 +110,15 @@ async def test_what_uses_a_users_buffer_is_never_encoded_ahead(ml, ahead):
     y = interop.import_buffer(gpu, given, data_type="float32", shape=[WIDTH, WIDTH], readable=True)
     for number in range(4):
         await model.check(x, y, number)
-    assert model.encoded == []
+    assert ahead == []
 
 
 async def test_it_is_not_submitted_to_a_device_that_is_lost(ml, ahead):
     device = request_device(choose("default", software=True))
     gpu = await ml.create_context(gpu_device=device)
     model, x, y = await used(gpu)
-    assert model.encoded
+    await model.check(x, y, 3)
+    assert ahead == [PIECES]
     device.destroy()
     gpu.dispatch(model.graph, {"x": x}, {"y": y})
     await assert_lost(gpu, y)

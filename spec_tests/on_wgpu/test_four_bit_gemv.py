@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import Random, assert_same, expected, microsoft, run
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.codegen.gemm import four_bit_plan, selection
@@ -47,14 +48,7 @@ async def gpu_context(ml):
 @pytest.fixture
 def emitted(monkeypatch):
     """Return the plans of the kernels that are written."""
-    plans, emit = [], selection.emit_four_bit_gemv
-
-    def emit_and_note(lowering, plan, epilogue):
-        plans.append(plan)
-        emit(lowering, plan, epilogue)
-
-    monkeypatch.setattr(selection, "emit_four_bit_gemv", emit_and_note)
-    return plans
+    return noted(monkeypatch, selection, "emit_four_bit_gemv", lambda _lowering, plan, _epilogue: plan)
 
 
 TUNINGS = [
@@ -107,7 +101,7 @@ async def test_weights_stay_packed_without_being_asked_for(gpu_context):
     case = product(1, 1024, 256, 32, points=False)
     builder = MLGraphBuilder(gpu_context)
     graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
-    bytes_of_constants = graph._handle.compiled.byte_length
+    bytes_of_constants = graph.handle.compiled.byte_length
     assert bytes_of_constants < 1024 * 256 * 0.7
     graph.destroy()
 

@@ -189,22 +189,28 @@ async def test_products_that_are_joined_to_a_cache_become_one(check_kernels):
     await check_kernels(joined_to_a_cache, 6)
 
 
-async def test_float16_products_are_joined(ml, compiled, monkeypatch):
+@pytest.fixture
+def join_up_to(monkeypatch):
+    """A function that sets the most bytes of weights of which joined products are made."""
+    return lambda byte_length: monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", byte_length)
+
+
+async def test_float16_products_are_joined(ml, compiled, join_up_to):
     await check_both(ml, [X.astype("float16")], attention, rtol=2e-3)
-    monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 0)
+    join_up_to(0)
     await computed(ml, [X.astype("float16")], attention)
     joined, apart = compiled[-2:]
     assert joined[0] == apart[0] - 2
 
 
-async def test_large_products_stay_apart(check_kernels, monkeypatch):
-    monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 3 * 12 * 12 * 4 - 1)
+async def test_large_products_stay_apart(check_kernels, join_up_to):
+    join_up_to(3 * 12 * 12 * 4 - 1)
     await check_kernels(attention, 6)
 
 
-async def test_weights_are_not_kept_twice(ml, compiled, monkeypatch):
+async def test_weights_are_not_kept_twice(ml, compiled, join_up_to):
     await computed(ml, [X], attention)
-    monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 0)
+    join_up_to(0)
     await computed(ml, [X], attention)
     joined, apart = compiled[-2:]
     assert joined[0] < apart[0]

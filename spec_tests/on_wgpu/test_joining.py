@@ -128,7 +128,7 @@ async def test_a_joined_kernel_tells_what_it_computes(gpu):
     builder = MLGraphBuilder(gpu)
     x = builder.input("x", data_type="float32", shape=[4, 8])
     graph = await builder.build({"y": rows(builder, x, 9)})
-    (kernel,) = (step.kernel for step in graph._handle.compiled._steps)
+    (kernel,) = (step.kernel for step in graph.handle.compiled._steps)
     assert kernel.label == "9 × softmax float32"
     assert [node.operator for node in kernel.nodes] == ["softmax"] * 9
     assert all(node.flops for node in kernel.nodes)

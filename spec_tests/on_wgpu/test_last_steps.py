@@ -1,11 +1,14 @@
 """Last steps of products: addends in the memory of the sums, and long ones, which are written once."""
 
+import re
+from itertools import groupby
+
 import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.devices.wgpu.codegen.gemm import tile_store, tiled
 from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.devices.wgpu.codegen.gemm.tile_store import AT_ONCE
 
 
 def with_residual(weight):
@@ -21,20 +24,19 @@ def with_residual(weight):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("columns", [68, 67])
-async def test_residuals_of_tiles_that_overhang(ml, columns, monkeypatch):
+async def test_residuals_of_tiles_that_overhang(ml, compiled, columns, take_tile):
     """Each is read before a sum is stored in its place."""
     rows, inner = 37, 30
-    written = []
-    store = tile_store.TileStore.write
-    monkeypatch.setattr(tiled, "_MAINS", tiled.RecentlyUsed(tiled.Room(count=9, byte_length=2**20)))
-    monkeypatch.setattr(tiled, "choose_work", lambda *_: (GemmTile(32, 32, 8, 8), 1))
-    monkeypatch.setattr(tile_store.TileStore, "write", lambda self: written.append(store(self)) or written[-1])
+    take_tile(GemmTile(32, 32, 8, 8))
     await check_both(ml, [integers((rows, inner))], with_residual(integers((inner, columns))))
-    for lines in written:
-        steps = ["put" if "put" in line else "end" for line in lines if "put" in line or "= ended" in line]
-        runs = [step for step, following in zip(steps, [*steps[1:], "end"], strict=True) if step != following]
-        at_once = tile_store.AT_ONCE * (4 if any("put_one(" in line for line in lines) else 1)
-        assert runs.count("put") == -(-steps.count("put") // at_once) > 0
+    texts = [text for text in compiled[-1][2] if "= ended" in text]
+    assert texts
+    for text in texts:
+        steps = re.findall(r"put(?:_one)?(?=\(at_)|(?<== )ended", text)
+        runs = [name for name, _ in groupby(steps)]
+        at_once = AT_ONCE * (4 if "put_one" in steps else 1)
+        assert runs.count(steps[-1]) == -(-steps.count(steps[-1]) // at_once)
+        assert steps[-1] != "ended"
 
 
 def gelu(b, x, data_type):

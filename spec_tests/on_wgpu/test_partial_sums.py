@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.devices.wgpu.codegen.gemm import selection, tiled
 from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
 
 
 @pytest.fixture(autouse=True)
-def _in_three_parts(monkeypatch, apart):
+def _in_three_parts(in_tiles, take_tile, apart):
     """Nor are kernels joined, so that they can be counted."""
-    monkeypatch.setattr(selection, "MOST_VECTORS", 0)
-    monkeypatch.setattr(tiled, "choose_work", lambda *_: (GemmTile(16, 16, 4, 4, slices=4), 3))
+    take_tile(GemmTile(16, 16, 4, 4, slices=4), 3)
 
 
 def operands(data_type, rows=18, columns=40):

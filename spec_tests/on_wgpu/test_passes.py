@@ -5,7 +5,6 @@ import pytest
 
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
-from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.lowering import KERNEL_PASSES
 from webnn_py.devices.wgpu.passes.pipeline import PASSES
 from webnn_py.pictures import picture
@@ -53,8 +52,8 @@ async def test_a_graph_describes_the_passes(gpu):
     assert found["horizontal-fusion"] == ["6 → 7 nodes", "horizontal-fusion: matmul, matmul"]
 
 
-async def test_a_graph_describes_what_is_fused(gpu, monkeypatch):
-    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
+async def test_a_graph_describes_what_is_fused(gpu, fuse_attention_from):
+    fuse_attention_from(0)
     assert await passes_of(gpu, attention) == {
         "composites": ["13 → 13 nodes"],
         "equal-nodes": ["13 → 13 nodes"],

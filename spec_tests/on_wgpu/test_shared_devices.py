@@ -10,7 +10,7 @@ import wgpu
 import webnn_py
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
-from spec_tests.support.stand_ins import failing
+from spec_tests.support.stand_ins import failing, noted
 from spec_tests.support.watched_device import destroy_and_log
 from webnn_py import UnknownError
 from webnn_py.devices.wgpu import backend as wgpu_backend
@@ -19,7 +19,6 @@ from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
 from webnn_py.devices.wgpu.runtime.native import is_lost
 from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
-from webnn_py.devices.wgpu.runtime.waiting import POLICIES
 
 LONG_ENOUGH = 60
 """Seconds after which a thread that a test holds goes on, so that a failure does not hang."""
@@ -62,7 +61,7 @@ async def test_contexts_that_open_at_once_open_one_device(open_context, opened):
     promises = [open_context(), open_context(), open_context(power_preference="low-power")]
     contexts = [await promise for promise in promises]
     assert len(opened) == 1
-    assert {context._device.backend.device for context in contexts} == set(opened)
+    assert {context.device.backend.device for context in contexts} == set(opened)
 
 
 async def test_the_last_context_destroys_the_device_and_the_next_opens_another(open_context, opened):
@@ -102,7 +101,7 @@ async def test_each_context_counts_its_own_memory(open_context):
     counted = [context.statistics() for context in (first, second)]
     assert [(one.live_buffers, one.live_bytes, one.host_copies) for one in counted] == [(1, 100, 0), (1, 200, 1)]
     await end(first)
-    assert kept._destroyed
+    assert kept.destroyed
     assert (first.statistics().live_bytes, second.statistics().live_bytes) == (0, 200)
 
 
@@ -110,12 +109,12 @@ async def test_the_loss_of_the_device_is_told_to_each_of_its_contexts_once_and_t
     contexts = [await open_context() for _ in range(3)]
     told = {context: [] for context in contexts}
     for context in contexts:
-        say = context._device.backend.lost
-        context._device.backend.lost = lambda message, context=context, say=say: (
+        say = context.device.backend.lost
+        context.device.backend.lost = lambda message, context=context, say=say: (
             told[context].append(message),
             say(message),
         )
-    destroy_and_log(contexts[0]._device.backend)
+    destroy_and_log(contexts[0].device.backend)
     fresh = await open_context()  # before anybody has heard of it
     with trio.fail_after(60):
         messages = [(await context.lost).message for context in contexts]
@@ -135,14 +134,14 @@ async def test_one_context_noticing_the_loss_tells_the_others(open_context, open
     first, second = await open_context(), await open_context()
     x = await filled(first, [1, 2])
     opened[0].destroy()
-    first._device.backend._watch.look()
+    first.device.backend._watch.look()
     await trio.testing.wait_all_tasks_blocked()
     assert [context.lost.state for context in (first, second)] == ["fulfilled", "fulfilled"]
-    assert x._destroyed
+    assert x.destroyed
 
 
 async def test_an_error_of_one_context_is_not_told_by_another(open_context):
-    adapter_device = (await open_context())._device.backend.device
+    adapter_device = (await open_context()).device.backend.device
     clumsy, careful = await open_context(), await open_context()
     graphs = [await build_add_one(context, [2]) for context in (clumsy, careful)]
     theirs = adapter_device.create_buffer(size=32, usage=STORAGE)
@@ -160,11 +159,11 @@ async def test_an_error_of_one_context_is_not_told_by_another(open_context):
 @pytest.mark.usefixtures("opened")
 async def test_a_context_that_waits_for_the_gpu_lets_the_others_submit(open_context, monkeypatch, are_two):
     """A native wait would keep them from it; alone on the device, it is what is awake first."""
-    waiting = await open_context()
+    waiting = await open_context(power_preference="low-power")
     other = await open_context() if are_two else None
     x = await filled(waiting, [1, 2])
     await waiting.drain()
-    queue, polls, goes_on = waiting._device.backend._queue, [], threading.Event()
+    queue, polls, goes_on = waiting.device.backend._queue, [], threading.Event()
     poll = queue.poll
 
     def note(*, wait):
@@ -174,7 +173,6 @@ async def test_a_context_that_waits_for_the_gpu_lets_the_others_submit(open_cont
             return poll(wait=wait)
         return False
 
-    monkeypatch.setattr(waiting._device.backend._waiting, "_policy", POLICIES["low-power"])
     monkeypatch.setattr(queue, "poll", note)
     reading = waiting.read_buffer(x)
     if other is not None:
@@ -237,9 +235,7 @@ def test_a_device_that_is_being_closed_is_not_given_out(books, monkeypatch):
     """Destroying takes long: whoever comes meanwhile gets a fresh one."""
     adapter = choose("default", software=True)
     first = books.take(adapter)
-    given = []
-    destroy = first.destroy
-    monkeypatch.setattr(first, "destroy", lambda: (given.append(books.take(adapter)), destroy()))
+    given = noted(monkeypatch, first, "destroy", lambda: books.take(adapter))
     books.give_back(first)
     assert given == [books.opened[1]]
     assert not is_lost(given[0])
@@ -267,6 +263,5 @@ async def test_a_context_that_cannot_be_made_gives_its_device_back(open_context,
         patch.setattr(wgpu_backend, "describe", failing(RuntimeError("no name")))
         with pytest.raises(webnn_py.NotSupportedError, match="no name"):
             await open_context()
-    assert not wgpu_backend.SHARED_DEVICES._users
     await open_context()
     assert len(opened) == 2

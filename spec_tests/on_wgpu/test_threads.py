@@ -21,30 +21,43 @@ LONG_ENOUGH = 60
 
 
 class Held:
-    """Stands before a function: holds every call that is made in another thread than this one."""
+    """Holds every call that is made in another thread than this one."""
 
-    def __init__(self, function):
-        self.function = function
+    def __init__(self):
         self.here = threading.get_ident()
         self.begun, self.may_go = threading.Event(), threading.Event()
 
-    def __call__(self, *arguments, **options):
+    def __call__(self, *_arguments, **_options):
         if threading.get_ident() != self.here:
             self.begun.set()
             assert self.may_go.wait(LONG_ENOUGH), "the test never let the thread go"
-        return self.function(*arguments, **options)
 
     async def wait_begun(self):
         assert await trio.to_thread.run_sync(self.begun.wait, LONG_ENOUGH), "nothing was called in another thread"
 
 
-async def test_other_tasks_and_contexts_go_on_while_a_read_waits_for_the_gpu(ml, gpu, monkeypatch):
+@pytest.fixture
+def hold_gpu(queue, monkeypatch):
+    """A function that lets the GPU take its time, until it is let go."""
+
+    def hold():
+        held, poll = Held(), queue.poll
+
+        def look(*, wait):
+            if wait:
+                held()
+            return poll(wait=wait) if held.may_go.is_set() else None
+
+        monkeypatch.setattr(queue, "poll", look)
+        return held
+
+    return hold
+
+
+async def test_other_tasks_and_contexts_go_on_while_a_read_waits_for_the_gpu(ml, gpu, hold_gpu):
     x = await filled(gpu, [1, 2])
     await gpu.drain()
-    queue = gpu._device.backend._queue
-    held = Held(queue.poll)
-    # The GPU takes its time, until it is let go.
-    monkeypatch.setattr(queue, "poll", lambda *, wait: held(wait=wait) if wait or held.may_go.is_set() else None)
+    held = hold_gpu()
     read = gpu.read_buffer(x)
     await held.wait_begun()
 
@@ -59,12 +72,10 @@ async def test_other_tasks_and_contexts_go_on_while_a_read_waits_for_the_gpu(ml,
     np.testing.assert_array_equal(await gpu.read_buffer(x), [7, 8])
 
 
-async def test_a_wait_for_the_gpu_that_is_cancelled_cancels_nothing(gpu, monkeypatch):
+async def test_a_wait_for_the_gpu_that_is_cancelled_cancels_nothing(gpu, hold_gpu):
     x = await filled(gpu, [1, 2])
     await gpu.drain()
-    queue = gpu._device.backend._queue
-    held = Held(queue.poll)
-    monkeypatch.setattr(queue, "poll", lambda *, wait: held(wait=True) if wait else None)
+    held = hold_gpu()
     read = gpu.read_buffer(x)
     await held.wait_begun()
     with trio.CancelScope() as scope:
@@ -81,9 +92,9 @@ async def test_a_wait_for_the_gpu_that_is_cancelled_cancels_nothing(gpu, monkeyp
     ids=["at once", "soon", "later"],
 )
 async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
-    gpu, monkeypatch, answered_after, lets_others_run, sleeps
+    gpu, queue, monkeypatch, *, answered_after, lets_others_run, sleeps
 ):
-    backend, ticket = gpu._device.backend, Ticket()
+    backend, ticket = gpu.device.backend, Ticket()
     seconds, turns, slept = 0.0, [], []
 
     def clock():
@@ -98,7 +109,7 @@ async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
             ticket.done = ""
 
     monkeypatch.setattr(waiting, "perf_counter", clock)
-    monkeypatch.setattr(backend._queue, "poll", poll)
+    monkeypatch.setattr(queue, "poll", poll)
     async with beside_a_busy_task(turns):
         await backend._wait(ticket)
         monkeypatch.undo()
@@ -109,9 +120,9 @@ async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
 
 
 async def test_other_tasks_go_on_while_a_graph_is_built(ml, gpu, monkeypatch):
-    backend = gpu._device.backend
-    held = Held(backend._compile)
-    monkeypatch.setattr(backend, "_compile", held)
+    backend = gpu.device.backend
+    held = Held()
+    noted(monkeypatch, backend, "_compile", held)
     building = build_add_number(gpu, 3, [2])
     await held.wait_begun()
 
@@ -125,20 +136,22 @@ async def test_other_tasks_go_on_while_a_graph_is_built(ml, gpu, monkeypatch):
 
 
 @pytest.mark.sampled(1)
-async def test_what_is_dispatched_before_a_build_has_been_submitted_when_that_begins(gpu, monkeypatch):
+async def test_what_is_dispatched_before_a_build_has_been_submitted_when_that_begins(gpu, queue, monkeypatch):
     """Else the GPU has nothing to do until the build ends, and what is learned of the graph's time is the build's."""
-    backend = gpu._device.backend
     graph, x, y = await build_add_one(gpu, [2]), await filled(gpu, [1, 2]), await zeroed(gpu, [2])
-    collected = noted(monkeypatch, backend, "_compile", lambda *_: list(backend._queue._launches))
+    await gpu.drain()
+    begun = noted(monkeypatch, gpu.device.backend, "_compile", lambda *_: "build")
+    submitted = noted(monkeypatch, queue, "_submit", lambda *_: begun.append("submit"))
     gpu.dispatch(graph, {"x": x}, {"y": y})
     await build_add_one(gpu, [3])
-    assert collected == [[]]
+    assert submitted
+    assert begun[:2] == ["submit", "build"]
     np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
 
 
-async def test_a_build_submits_in_the_event_loops_thread(gpu, monkeypatch):
+async def test_a_build_submits_in_the_event_loops_thread(gpu, queue, monkeypatch):
     """A task that destroyed the device between a submission's check and the submission would end the process."""
-    threads = noted(monkeypatch, gpu._device.backend._queue, "_submit", lambda what, *_: (what, threading.get_ident()))
+    threads = noted(monkeypatch, queue, "_submit", lambda what, *_: (what, threading.get_ident()))
     builder = MLGraphBuilder(gpu)
     x = builder.input("x", data_type="float32", shape=[2])
     computed = builder.exp(builder.constant(np.zeros(2, np.float32)))
@@ -147,17 +160,16 @@ async def test_a_build_submits_in_the_event_loops_thread(gpu, monkeypatch):
     assert (await run(gpu, graph, x=[1, 2]))["y"] == [2, 3]
 
 
-async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, monkeypatch):
+async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, queue, monkeypatch):
     graph = await build_add_one(gpu, [2])
     x, y, z = await filled(gpu, [1, 2]), await zeroed(gpu, [2]), await zeroed(gpu, [2])
     await gpu.drain()
-    queue = gpu._device.backend._queue
-    (step,) = graph._handle.compiled._steps
-    queue.launch([step.launch({"x": x._storage}, {"y": y._storage})])
+    (step,) = graph.handle.compiled._steps
+    queue.launch([step.launch({"x": x.storage}, {"y": y.storage})])
     with monkeypatch.context() as patch:
         patch.setattr(queue, "_encode_launches", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
         with pytest.raises(wgpu.GPUOutOfMemoryError):
-            queue.run([step.launch({"x": x._storage}, {"y": z._storage})])
+            queue.run([step.launch({"x": x.storage}, {"y": z.storage})])
     queue.submit()
     np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
     np.testing.assert_array_equal(await gpu.read_buffer(z), [0, 0])
@@ -194,25 +206,18 @@ async def test_what_progress_raises_ends_the_build_alone(gpu):
 @pytest.mark.sampled(1)
 async def test_a_build_ends_with_its_context(ml, gpu, monkeypatch):
     context = await ml.create_context(backend="wgpu")
-    begun, may_go = threading.Event(), threading.Event()
-    make = Pipelines._make
-
-    def make_later(self, kernel, layout):
-        begun.set()
-        may_go.wait(LONG_ENOUGH)
-        return make(self, kernel, layout)
-
-    monkeypatch.setattr(Pipelines, "_make", make_later)
+    held = Held()
+    noted(monkeypatch, Pipelines, "_make", held)
     building = build_add_number(context, 12345, [2])
     try:
-        await trio.to_thread.run_sync(begun.wait, LONG_ENOUGH)
+        await held.wait_begun()
         with trio.fail_after(30):
             context.destroy()
             with pytest.raises(InvalidStateError, match="the context is lost"):
                 await building
-            await context._timeline.drain()
-        assert not may_go.is_set()
+            await context.device_timeline.drain()
+        assert not held.may_go.is_set()
     finally:
-        may_go.set()
+        held.may_go.set()
     graph = await build_add_number(gpu, 12345, [2])
     assert (await run(gpu, graph, x=[1, 2]))["y"] == [12346, 12347]

@@ -31,23 +31,33 @@ def test_no_tile_exceeds_the_limits_of_an_adapter(size):
     assert tile.vec4s * 16 <= 16384
 
 
+@pytest.fixture
+def long_from(monkeypatch):
+    """A function that sets the characters from which on a last step is long."""
+
+    def set_limits(characters):
+        for name in ("LONG_END", "LONG_END_IN_HALVES"):
+            monkeypatch.setattr(tile_store, name, characters)
+
+    return set_limits
+
+
 @needs_adapter
 @pytest.mark.usefixtures("all_products_large")
 @pytest.mark.sampled(3)
-async def test_a_long_last_step_of_a_large_product_has_a_kernel_of_its_own(ml, compiled, monkeypatch):
-    monkeypatch.setattr(tile_store, "LONG_END", 0)
+async def test_a_long_last_step_of_a_large_product_has_a_kernel_of_its_own(ml, compiled, long_from):
     arrays = [integers((70, 64)), integers((64, 100))]
-    await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
-    monkeypatch.setattr(tile_store, "LONG_END", 2**20)
-    await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
+    for characters in (0, 2**20):
+        long_from(characters)
+        await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
     assert [kernels for kernels, *_ in compiled[-2:]] == [2, 1]
 
 
 @needs_adapter
 @pytest.mark.usefixtures("all_products_large")
 @pytest.mark.parametrize("highest", [40, 900], ids=["rounded", "overflowing"])
-async def test_sums_of_float16_are_rounded_before_a_last_step_of_its_own(ml, compiled, monkeypatch, highest):
-    monkeypatch.setattr(tile_store, "LONG_END_IN_HALVES", 0)
+async def test_sums_of_float16_are_rounded_before_a_last_step_of_its_own(ml, compiled, long_from, highest):
+    long_from(0)
     shapes = [(70, 64), (64, 100), (100,)]
     a, b, row = (integers(shape, "float16", -highest, highest + 1) for shape in shapes)
     limits = {"min_value": -60_000, "max_value": 60_000}

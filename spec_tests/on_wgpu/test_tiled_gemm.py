@@ -12,7 +12,7 @@ from spec_tests.support.both_devices import check_both, integers
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.backend import features_of
-from webnn_py.devices.wgpu.codegen.gemm import selection, tiled
+from webnn_py.devices.wgpu.codegen.gemm import tiled
 from webnn_py.devices.wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
 from webnn_py.devices.wgpu.records.features import Features
@@ -39,12 +39,22 @@ class Rewritten(dict):
         assert self.setdefault(key, text) == text
 
 
+@pytest.fixture
+def keep_texts_in(monkeypatch):
+    """A function that sets where the texts of tiled products are kept, and returns that."""
+
+    def keep(texts):
+        monkeypatch.setattr(tiled, "_MAINS", texts)
+        return texts
+
+    return keep
+
+
+@pytest.mark.usefixtures("in_tiles")
 @pytest.mark.sampled(61, full=12)
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
-def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
-    texts = Rewritten()
-    monkeypatch.setattr(selection, "MOST_VECTORS", 0)  # so that all products are computed in tiles
-    monkeypatch.setattr(tiled, "_MAINS", texts)
+def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, keep_texts_in, operator):
+    texts = keep_texts_in(Rewritten())
     cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written", parts_of_chosen=1)
     file = attrs.evolve(FILES[operator], cases=cases * 2)  # not every one is computed in tiles
     computed = Computed.of("wgpu", file, gpu_device=shared_gpu)
@@ -55,9 +65,8 @@ def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu,
     assert len(texts) > 1
 
 
-async def test_a_kept_text_is_not_used_by_a_build_without_a_variant(ml, monkeypatch):
-    texts = RecentlyUsed(Room(count=8, byte_length=2**20))
-    monkeypatch.setattr(tiled, "_MAINS", texts)
+async def test_a_kept_text_is_not_used_by_a_build_without_a_variant(ml, keep_texts_in):
+    texts = keep_texts_in(RecentlyUsed(Room(count=8, byte_length=2**20)))
     context = await ml.create_context(backend="wgpu")
     counts = []
     for left_out in ((), (), ("gemm-shared-loads",)):
@@ -101,12 +110,12 @@ async def test_products(ml, data_type, a, b):
 @pytest.mark.sampled(21)
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize("tile", TILES, ids=str)
-async def test_every_tile_computes_the_same(ml, monkeypatch, tile, data_type):
+async def test_every_tile_computes_the_same(ml, take_tile, tile, data_type):
     context = await ml.create_context(backend="wgpu")
-    if not tile.fits(features_of(context._device.backend.device)):
+    if not tile.fits(features_of(context.device.backend.device)):
         pytest.skip("this adapter cannot run it")
     context.destroy()
-    monkeypatch.setattr(tiled, "choose_work", lambda *_: (tile, 1))
+    take_tile(tile)
     arrays = [integers((tile.rows + 9, 37), data_type), integers((37, tile.columns + 13), data_type)]
     await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
     arrays = [integers((2, tile.rows, 64), data_type), integers((2, 64, 2 * tile.columns), data_type)]

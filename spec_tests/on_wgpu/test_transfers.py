@@ -17,24 +17,32 @@ from webnn_py.devices.wgpu.runtime.uploads import StagedBytes
 SLICE = 1024
 
 
+LIMITS = {
+    "SLICE": SLICE,
+    "LEAST": 512,
+    "MOST_STAGED": 8 * SLICE,
+    "KEPT": 6 * SLICE,
+    "LARGE": 512,
+    "SHARE": 300,
+    "PIECE": SLICE,
+    "LONG_READ": 4 * SLICE,
+    "SLICE_READ": SLICE,
+    "SLICES_READ": 2,
+}
+
+
 @pytest.fixture(autouse=True)
-def _small(monkeypatch):
-    limits = {
-        "SLICE": SLICE,
-        "LEAST": 512,
-        "MOST_STAGED": 8 * SLICE,
-        "KEPT": 6 * SLICE,
-        "LARGE": 512,
-        "SHARE": 300,
-        "PIECE": SLICE,
-        "LONG_READ": 4 * SLICE,
-        "SLICE_READ": SLICE,
-        "SLICES_READ": 2,
-    }
-    for name, value in limits.items():
-        for module in (transfers, uploads, wgpu_backend):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, value)
+def limit(monkeypatch):
+    """A function that sets limits of transfers; all are small from the start."""
+
+    def set_limits(**limits):
+        for name, value in limits.items():
+            for module in (transfers, uploads, wgpu_backend):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, value)
+
+    set_limits(**LIMITS)
+    return set_limits
 
 
 def numbers(count, first=0):
@@ -84,24 +92,23 @@ async def test_writes_and_a_long_read_keep_their_order(gpu):
         np.testing.assert_array_equal(await read, numbers(1900, turn))
 
 
-async def test_mapped_memory_is_used_again_and_bounded(gpu):
-    x, ring = await made(gpu, 1024), gpu._device.backend._uploads
+async def test_mapped_memory_is_used_again_and_bounded(gpu, ring):
+    x = await made(gpu, 1024)
     for turn in range(6):
         gpu.write_buffer(x, numbers(1024, turn))
         await gpu.read_buffer(x)
-    assert len(ring._all) == 4
+    assert ring.byte_length == 4 * SLICE
     gpu.device_timeline.pause()
     for turn in range(4):  # 16 slices, of which 8 may be there
         gpu.write_buffer(x, numbers(1024, turn))
-    assert len(ring._all) == 8
+    assert ring.byte_length == 8 * SLICE
     gpu.device_timeline.resume()
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1024, 3))
     gpu.write_buffer(x, numbers(1024))
-    assert len(ring._all) <= 6
+    assert ring.byte_length <= 6 * SLICE
 
 
-async def test_what_is_never_written_leaves_its_memory(gpu):
-    ring = gpu._device.backend._uploads
+async def test_what_is_never_written_leaves_its_memory(ring):
     staged = ring.stage(numbers(512))
     assert isinstance(staged, StagedBytes)
     assert ring.idle_bytes == 0
@@ -109,31 +116,28 @@ async def test_what_is_never_written_leaves_its_memory(gpu):
     assert ring.idle_bytes == 2 * SLICE
 
 
-async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, monkeypatch):
-    ring = gpu._device.backend._uploads
+async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, ring, monkeypatch):
     monkeypatch.setattr(ring, "_map", failing(MemoryError()))
     x = await made(gpu, 1000)
     gpu.write_buffer(x, numbers(1000))
-    assert not ring._all
+    assert ring.byte_length == 0
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1000))
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_under_way", [False, True])
-async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, monkeypatch, is_under_way):
+async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, queue, ring, monkeypatch, is_under_way):
     """The memory has gone with the device: the library ends the process when it is asked for it."""
-    x, backend = await written(gpu, 512), gpu._device.backend
+    x, backend = await written(gpu, 512), gpu.device.backend
     if not is_under_way:
-        backend._queue.poll(wait=True)
-        backend._uploads._collect()
-    assert bool(backend._uploads.idle_bytes) != is_under_way
-    mapped = backend._queue.mapped_bytes
+        queue.poll(wait=True)
+        ring._collect()
+    assert bool(ring.idle_bytes) != is_under_way
 
-    def mapped_unless_lost(*given, **kind):
+    def check(*_given, **_kind):
         assert not is_lost(backend.device), "asked for memory that has gone"  # write_buffer() raises it
-        return mapped(*given, **kind)
 
-    monkeypatch.setattr(backend._queue, "mapped_bytes", mapped_unless_lost)
+    noted(monkeypatch, queue, "mapped_bytes", check)
     backend.device.destroy()
     assert isinstance(backend.stage(numbers(512)), np.ndarray)
     gpu.write_buffer(x, numbers(512))
@@ -141,12 +145,12 @@ async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, mo
 
 
 @pytest.mark.sampled(1)
-async def test_a_device_that_another_task_destroys_while_a_large_read_is_copied_rejects_it(ml, monkeypatch):
+async def test_a_device_that_another_task_destroys_while_a_large_read_is_copied_rejects_it(ml, limit, monkeypatch):
     device = request_device(choose("default", software=True))
     gpu = await ml.create_context(gpu_device=device)
     x = await written(gpu, 2000)
     copy, copied, begun = transfers.copy_in_shares, [], trio.Event()
-    monkeypatch.setattr(wgpu_backend, "LONG_READ", transfers.LARGE * 100)
+    limit(LONG_READ=transfers.LARGE * 100)
 
     def copy_unless_lost(*given):
         begun.set()
@@ -176,10 +180,9 @@ async def test_what_is_read_of_a_device_of_its_own_is_copied_beside_other_tasks(
 
 
 @pytest.mark.sampled(1)
-async def test_what_is_not_that_much_is_copied_in_pieces_between_other_tasks_turns(gpu, monkeypatch):
+async def test_what_is_not_that_much_is_copied_in_pieces_between_other_tasks_turns(gpu, limit, monkeypatch):
     x = await written(gpu, 2000)
-    monkeypatch.setattr(transfers, "LARGE", 2**20)
-    monkeypatch.setattr(wgpu_backend, "LONG_READ", 2**20)
+    limit(LARGE=2**20, LONG_READ=2**20)
     turns = noted(monkeypatch, transfers, "copy_in_shares", lambda *_: "piece")
     async with beside_a_busy_task(turns):
         np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(2000))

@@ -11,7 +11,6 @@ from spec_tests.support.computing import compute
 from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
-from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.codegen.convolution import winograd
 from webnn_py.extensions import int4
 
@@ -69,12 +68,11 @@ MODELS = {
 
 
 @pytest.fixture
-def small(all_products_large, monkeypatch):
+def small(all_products_large, fuse_attention_from, monkeypatch):
     """Small operators count as large ones."""
-    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
-    monkeypatch.setattr(winograd, "LEAST_PRODUCTS", 0)
-    monkeypatch.setattr(winograd, "LEAST_CHANNELS", 1)
-    monkeypatch.setattr(int4, "LEAST_PACKED", 1)
+    fuse_attention_from(0)
+    for module, name in ((winograd, "LEAST_PRODUCTS"), (winograd, "LEAST_CHANNELS"), (int4, "LEAST_PACKED")):
+        monkeypatch.setattr(module, name, 1)
 
 
 async def computed(context, model):

@@ -12,7 +12,10 @@ BOUND = 2**-20
 
 @pytest.fixture
 def small_ones_too(monkeypatch):
-    monkeypatch.setattr(winograd, "LEAST_PRODUCTS", 1)
+    """A function that sets limits; small convolutions are computed so from the start."""
+    set_limit = lambda name, limit: monkeypatch.setattr(winograd, name, limit)  # noqa: E731
+    set_limit("LEAST_PRODUCTS", 1)
+    return set_limit
 
 
 def random_case(shape, outputs, padding):
@@ -53,10 +56,8 @@ async def test_winograd_is_as_exact_as_it_says(ml, compiled, small_ones_too, cas
 
 
 @pytest.mark.sampled(1)
-async def test_images_that_have_no_room_together_are_computed_one_after_the_other(
-    ml, compiled, monkeypatch, small_ones_too
-):
-    monkeypatch.setattr(winograd, "MOST_BYTES", 36 * 64 * 4 * 64)
+async def test_images_that_have_no_room_together_are_computed_one_after_the_other(ml, compiled, small_ones_too):
+    small_ones_too("MOST_BYTES", 36 * 64 * 4 * 64)
     await check(ml, *random_case((3, 64, 12, 32), 64, [1, 1, 1, 1]))
     assert compiled[-1][0] == 2 * 3
 
