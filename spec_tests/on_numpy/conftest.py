@@ -12,9 +12,13 @@ def tighten(monkeypatch):
 
     def to_bytes(byte_length):
         if byte_length is not None:
-            monkeypatch.setattr(scratch, "LEAST", byte_length)
-            monkeypatch.setattr(scratch, "SHARE", 0)
-            monkeypatch.setattr(conv_sizes, "LEAST_IN_FLOAT16", byte_length)
+            limits = (
+                (scratch, "LEAST", byte_length),
+                (scratch, "SHARE", 0),
+                (conv_sizes, "LEAST_IN_FLOAT16", byte_length),
+            )
+            for module, name, limit in limits:
+                monkeypatch.setattr(module, name, limit)
 
     return to_bytes
 

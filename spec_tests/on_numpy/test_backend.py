@@ -8,7 +8,7 @@ import trio
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
-from spec_tests.support.stand_ins import noted
+from spec_tests.support.stand_ins import clocks_of, noted
 from webnn_py import MLGraphBuilder
 from webnn_py.core.operators import arithmetic
 from webnn_py.devices.numpy import executable, table
@@ -71,24 +71,29 @@ async def test_a_long_compilation_runs_in_a_worker_thread_and_a_short_one_inline
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [inline]
 
 
-async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(numpy_context, observed_add, monkeypatch):
+@pytest.fixture
+def clocks(monkeypatch):
+    return clocks_of(monkeypatch, executable)
+
+
+async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(numpy_context, observed_add, clocks):
     graph = await build_add_number(numpy_context, 1, [2])
     x, y = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
     await numpy_context.drain()
-    for seconds in (1.0, 0.0, 1.0):
-        clock = iter([0.0, seconds])
-        monkeypatch.setattr(executable, "computing_time", clock.__next__)
+    clocks["computing_time"].extend([0.0, 1.0, 0.0, 0.0])
+    clocks["perf_counter"].extend([0.0, 1.0])
+    for _ in range(3):
         numpy_context.dispatch(graph, {"x": x}, {"y": y})
         await numpy_context.drain()
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [True, False, True]
 
 
-async def test_short_dispatches_are_measured_by_the_clock_until_one_was_not_short(numpy_context, monkeypatch):
-    monkeypatch.setattr(executable, "perf_counter", iter([0.0, 0.0001, 0.0, 1.0]).__next__)
+async def test_short_dispatches_are_measured_by_the_clock_until_one_was_not_short(numpy_context, clocks):
+    clocks["perf_counter"].extend([0.0, 0.0001, 0.0, 1.0])
+    clocks["computing_time"].extend([0.0, 0.0, 0.0, 0.4])
     graph = await build_add_number(numpy_context, 1, [2])
     x, y = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
-    monkeypatch.setattr(executable, "computing_time", iter([0.0, 0.0, 0.0, 0.4]).__next__)
-    compiled, expected = graph._handle.compiled, []
+    compiled, expected = graph.handle.compiled, []
     for _ in range(4):
         numpy_context.dispatch(graph, {"x": x}, {"y": y})
         await numpy_context.drain()

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
+from spec_tests.support.stand_ins import failing
 from webnn_py.devices.numpy.routines import blas_threads
 from webnn_py.devices.numpy.routines.blas_threads import (
     ALWAYS_SPREAD,
@@ -24,7 +25,7 @@ QUICK = 1e-5
 LATE = 0.025
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Machine:
     """An OpenBLAS with a clock: each product takes ``seconds`` on several threads and no time on one."""
 
@@ -48,7 +49,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch):
     machine = Machine()
-    monkeypatch.setattr(blas_threads.np, "matmul", machine.matmul)
+    monkeypatch.setattr(blas_threads.np, "matmul", lambda *given, out: machine.matmul(*given, out=out))
     return machine
 
 
@@ -165,7 +166,7 @@ def test_the_rest_of_a_stack_stays_on_one_thread_when_its_beginning_is_late(mach
     assert machine.used == [GIVEN] + [1] * (4 * -(-12 // at_a_time) - 1)
 
 
-def test_the_number_of_threads_is_the_users_again_when_the_last_of_several_products_is_done(machine, monkeypatch):
+def test_the_number_of_threads_is_the_users_again_when_the_last_of_several_products_is_done(machine):
     threads = machine.product_threads()
     both = Barrier(2)
 
@@ -174,7 +175,7 @@ def test_the_number_of_threads_is_the_users_again_when_the_last_of_several_produ
         machine.used.append(machine.threads)
         both.wait()
 
-    monkeypatch.setattr(blas_threads.np, "matmul", wait)
+    machine.matmul = wait
     workers = [Thread(target=threads.multiply, args=factors(64, 128, 64)) for _ in range(2)]
     for worker in workers:
         worker.start()
@@ -184,11 +185,8 @@ def test_the_number_of_threads_is_the_users_again_when_the_last_of_several_produ
     assert machine.threads == GIVEN
 
 
-def test_the_number_of_threads_is_the_users_again_after_a_product_that_raises(machine, monkeypatch):
-    def fail(_a, _b, *, out):
-        raise MemoryError
-
-    monkeypatch.setattr(blas_threads.np, "matmul", fail)
+def test_the_number_of_threads_is_the_users_again_after_a_product_that_raises(machine):
+    machine.matmul = failing(MemoryError())
     with pytest.raises(MemoryError):
         machine.product_threads().multiply(*factors(64, 128, 64))
     assert machine.threads == GIVEN

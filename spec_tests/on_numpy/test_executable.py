@@ -28,12 +28,12 @@ class Drawn:
     @property
     def steps(self):
         """The operators that run at each dispatch; None for a copy into an output."""
-        calls = self.graph._handle.compiled._calls
+        calls = self.graph.handle.compiled._calls
         return [None if call.node is None else call.node.operator.name for call in calls]
 
     @property
     def byte_length(self):
-        return self.graph._handle.compiled.byte_length
+        return self.graph.handle.compiled.byte_length
 
     async def run(self, **inputs):
         """Dispatch with fresh buffers and read every output; also see that no input has changed."""
@@ -259,7 +259,7 @@ async def test_an_intermediate_that_is_an_output_through_a_view_keeps_its_memory
 async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     x = drawn.input()
     await drawn.build(y=drawn.builder.add(drawn.builder.mul(x, drawn.builder.constant(X)), x))
-    compiled = drawn.graph._handle.compiled
+    compiled = drawn.graph.handle.compiled
     drawn.graph.destroy()
     await numpy_context.drain()
     assert compiled._template == []
@@ -289,7 +289,7 @@ async def test_the_plan_names_what_a_dispatch_calls(drawn):
     x = drawn.input(array=X.astype(np.float32))
     softened = drawn.builder.softmax(x, 1)
     await drawn.build(y=drawn.builder.relu(softened), x=drawn.builder.identity(x))
-    names = [kernel.name for kernel in drawn.graph._handle.compiled.plan.kernels]
+    names = [kernel.name for kernel in drawn.graph.handle.compiled.plan.kernels]
     assert names == [step or "copy" for step in drawn.steps] == ["softmax", "relu", "copy"]
 
 

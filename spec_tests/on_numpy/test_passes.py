@@ -8,7 +8,8 @@ import pytest
 from spec_tests.on_numpy.drawing import Drawing, operators_of, results
 from webnn_py import MLGraphBuilder
 from webnn_py.core.graph import Constant
-from webnn_py.devices.numpy.passes import dynamic_quantization, widened_constants
+from webnn_py.devices.numpy.passes import widened_constants
+from webnn_py.devices.numpy.passes.dynamic_quantization import PIECE
 from webnn_py.devices.numpy.passes.pipeline import PASSES, rewritten
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.pictures import picture
@@ -54,10 +55,9 @@ RANGES = {
 
 
 @pytest.mark.parametrize("change", RANGES.values(), ids=RANGES)
-def test_quantization_by_the_range_is_one_step_with_the_same_bits(change, monkeypatch):
-    monkeypatch.setattr(dynamic_quantization, "PIECE", 64)
+def test_quantization_by_the_range_is_one_step_with_the_same_bits(change):
     with np.errstate(all="ignore"):
-        array = change(rng.normal(size=(3, 50))).astype(np.float32)
+        array = change(rng.normal(size=(3, PIECE // 2))).astype(np.float32)
     b = Drawing()
     quantized, scale, (one, other) = quantized_by_range(b, b.given("x", array), uses=2)
     graph = b.graph(one=one, other=other, scaled=b.mul(one, scale))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import trio
 
-from spec_tests.support.stand_ins import noted
+from spec_tests.support.stand_ins import noted, returned
 from webnn_py import MLGraphBuilder
 from webnn_py.core.graph import Constant
 from webnn_py.devices.numpy import executable
@@ -40,15 +40,7 @@ def compile_for(numpy_context, monkeypatch):
 @pytest.fixture
 def pools(monkeypatch):
     """The scratch of every graph that is compiled."""
-    made = []
-
-    class Remembered(ScratchPool):
-        def __init__(self):
-            super().__init__()
-            made.append(self)
-
-    monkeypatch.setattr(executable, "ScratchPool", Remembered)
-    return made
+    return returned(monkeypatch, executable, "ScratchPool")
 
 
 def arrays_for(values, data=None):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from spec_tests.support.stand_ins import noted
+from spec_tests.support.stand_ins import noted, returned
 
 
 @pytest.fixture
@@ -62,17 +62,7 @@ def written_nodes(monkeypatch):
     """The nodes of each model of which a session is made, in the order in which they are written."""
     from webnn_py.devices.onnxruntime import executable  # noqa: PLC0415 - an extra
 
-    found, passes = [], executable.NODE_PASSES
-
-    class Noted:
-        @staticmethod
-        def run(nodes, context):
-            written, reports = passes.run(nodes, context)
-            found.append(written.nodes)
-            return written, reports
-
-    monkeypatch.setattr(executable, "NODE_PASSES", Noted)
-    return found
+    return returned(monkeypatch, executable.NODE_PASSES, "run", lambda result, *_: result[0].nodes)
 
 
 @pytest.fixture

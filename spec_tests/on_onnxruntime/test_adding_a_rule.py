@@ -21,15 +21,14 @@ X[0, :7] = np.inf, -np.inf, np.nan, 0, -0.0, 1e30, -1e30
 
 
 @pytest.fixture
-def page():
+def page(monkeypatch):
     """The names that the page's rule defines, whose operator is declared for this test alone."""
-    before = composite._DECLARED.pop("mish", None)
+    monkeypatch.delitem(composite._DECLARED, "mish", raising=False)
     names = {}
     exec(RULE.code, names)  # noqa: S102 - the page's
+    monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, names["MISH_PASS"]))
     yield names
-    del composite._DECLARED["mish"]
-    if before is not None:
-        composite._DECLARED["mish"] = before
+    composite._DECLARED.pop("mish")
 
 
 @pytest.mark.parametrize("block", [RULE, TEST], ids=["rule", "test"])
@@ -43,7 +42,6 @@ def test_its_test_passes(page):
 
 
 async def test_it_runs_as_one_operator_and_gives_the_same_values(page, contexts, written, monkeypatch):
-    monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, page["MISH_PASS"]))
     await assert_both(contexts, page["mish"], X, rtol=1e-5, atol=1e-6)
     assert written["Mish"] == 1
     assert {"Tanh", "Softplus", "Mul"}.isdisjoint(written)
@@ -56,7 +54,6 @@ def test_an_operator_of_the_same_name_cannot_be_declared_again(page):
 
 
 async def test_an_operator_that_onnx_lacks_is_written_as_it_is_drawn(page, contexts, written, monkeypatch):
-    monkeypatch.setattr(executable, "PASSES", PassManager(*PASSES.passes, page["MISH_PASS"]))
-    monkeypatch.setattr("webnn_py.onnx_export.writing.ONNX_NAMES", {})
+    monkeypatch.delitem(fused.ONNX_NAMES, composite.COMPOSITES["mish"])
     await assert_both(contexts, page["mish"], X, rtol=1e-5, atol=1e-6)
     assert not written["Mish"]

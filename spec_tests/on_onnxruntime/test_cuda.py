@@ -41,8 +41,8 @@ def cuda(monkeypatch):
     """
     fake = FakeCuda()
     fake.elsewhere, fake.runs, fake.capture_error = [], [], None
-    monkeypatch.setattr(cuda_memory, "runtime", fake)
-    monkeypatch.setattr(cuda_memory, "DEVICE", "cpu")
+    for name, stand_in in (("runtime", fake), ("DEVICE", "cpu")):
+        monkeypatch.setattr(cuda_memory, name, stand_in)
     provider = attrs.evolve(providers.CUDA, options={})
     monkeypatch.setattr(engine, "find", lambda _name: provider)
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)

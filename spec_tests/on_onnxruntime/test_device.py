@@ -14,7 +14,7 @@ import trio
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.drawing import build_add_number
-from spec_tests.support.stand_ins import failing, noted
+from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
 from webnn_py.extras import install_command
 
@@ -144,7 +144,7 @@ async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_nex
     run = executable.OnnxruntimeGraph.run
     monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
     graph = await build_add_number(context, 1, [2])
-    graph._handle.compiled.expected_seconds = executable.NOT_MEASURED
+    graph.handle.compiled.expected_seconds = executable.NOT_MEASURED
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     context.dispatch(graph, {"x": x}, {"y": y})
     await trio.to_thread.run_sync(begun.wait)
@@ -183,7 +183,7 @@ async def test_a_destroyed_buffer_is_held_by_no_graph(context):
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     context.dispatch(graph, {"x": x}, {"y": y})
     np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
-    array = weakref.ref(x._storage.data.array)
+    array = weakref.ref(x.storage.data.array)
     x.destroy()
     await context.drain()
     gc.collect()
@@ -198,7 +198,7 @@ async def test_a_released_graph_holds_neither_session_nor_buffers(context):
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     context.dispatch(graph, {"x": x}, {"y": y})
     await context.drain()
-    session = weakref.ref(graph._handle.compiled._quick)
+    session = weakref.ref(graph.handle.compiled._quick)
     graph.destroy()
     await context.drain()
     gc.collect()
@@ -244,23 +244,16 @@ async def test_inputs_are_bound_at_each_run_where_a_provider_copies_them(ml, mon
     assert len(bound) == (2 if copies else 1)
 
 
-async def test_packages_with_execution_providers_are_registered_and_broken_ones_warned_of(monkeypatch):
-    packages = {
-        "onnxruntime_ep_good": lambda: "good.so",
-        "onnxruntime_ep_bad": failing(FileNotFoundError("no library")),
-        "onnxruntime_qnn": lambda: "qnn.so",
-    }
-    monkeypatch.setattr(engine, "iter_modules", lambda: [SimpleNamespace(name=name) for name in (*packages, "numpy")])
-    monkeypatch.setattr(
-        engine,
-        "import_module",
-        lambda name: SimpleNamespace(get_library_path=packages[name], get_ep_name=lambda: f"{name}Provider"),
-    )
+async def test_packages_with_execution_providers_are_registered_and_broken_ones_warned_of(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, path in (("ep_good", "'good.so'"), ("ep_bad", "open('no library')"), ("qnn", "'qnn.so'")):
+        text = f"get_library_path = lambda: {path}\nget_ep_name = lambda: 'onnxruntime_{name}Provider'\n"
+        (tmp_path / f"onnxruntime_{name}.py").write_text(text, encoding="utf-8")
     registered = []
     monkeypatch.setattr(
         engine.onnxruntime, "register_execution_provider_library", lambda *given: registered.append(given)
     )
-    with pytest.warns(RuntimeWarning, match="onnxruntime_ep_bad cannot be used: no library"):
+    with pytest.warns(RuntimeWarning, match="onnxruntime_ep_bad cannot be used: .*no library"):
         of_providers = engine.register_installed.__wrapped__()
     assert registered == [("onnxruntime_ep_good", "good.so"), ("onnxruntime_qnnProvider", "qnn.so")]
     assert of_providers == {
@@ -275,10 +268,12 @@ async def test_a_provider_of_an_installed_package_without_a_device_is_told(ml, m
         await ml.create_context(execution_provider="AbacusExecutionProvider")
 
 
-async def test_two_packages_of_onnxruntime_are_named_where_a_provider_is_missing(ml, monkeypatch):
-    monkeypatch.setattr(
-        "importlib.metadata.distributions",
-        lambda: [SimpleNamespace(name=name) for name in ("onnxruntime-gpu", "numpy", "onnxruntime")],
-    )
+async def test_two_packages_of_onnxruntime_are_named_where_a_provider_is_missing(ml, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("onnxruntime_gpu", "onnxruntime"):
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n"
+        (folder / "METADATA").write_text(text, encoding="utf-8")
     with pytest.raises(NotSupportedError, match="onnxruntime and onnxruntime-gpu replace each other's files"):
         await ml.create_context(execution_provider="CUDAExecutionProvider")

@@ -17,15 +17,24 @@ from spec_tests.on_onnxruntime.both import assert_same
 from spec_tests.on_onnxruntime.quantized_networks import ENDS, Weights, computed, of_one
 from spec_tests.onnx_models.single_node import make_model, run_onnxruntime
 
-pytestmark = pytest.mark.usefixtures("without_vnni")
+pytestmark = pytest.mark.usefixtures("set_vnni")
 
 MOST = 32_640
 """255 · 128: what two products of bytes may be together, so that 16 bits hold it."""
 
 
 @pytest.fixture
-def without_vnni(monkeypatch):
-    monkeypatch.setattr(int8_networks, "has_vnni", lambda: False)
+def set_vnni(monkeypatch):
+    """A function that says whether the processor multiplies bytes by itself; it does not, from the start."""
+    set_it = lambda has_it: monkeypatch.setattr(int8_networks, "has_vnni", lambda: has_it)  # noqa: E731
+    set_it(False)
+    return set_it
+
+
+@pytest.fixture
+def pair_by(monkeypatch):
+    """A function that sets what puts the rows of matrices in an order in which no two products saturate."""
+    return lambda function: monkeypatch.setattr(int8_networks, "paired", function)
 
 
 def pairs_that_saturate(matrix):
@@ -223,12 +232,12 @@ SPREADS = {
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("case", NETWORKS)
-async def test_networks_of_int8_give_what_those_of_uint8_give(ml, models, monkeypatch, case, spread):
+async def test_networks_of_int8_give_what_those_of_uint8_give(ml, models, pair_by, case, spread):
     (model, inputs), types = NETWORKS[case]
     inputs = {name: array if name == "b" else SPREADS[spread](array) for name, array in inputs.items()}
     ours = await computed(ml, model, inputs)
     assert types_of(models) == types
-    monkeypatch.setattr(int8_networks, "paired", given_up)
+    pair_by(given_up)
     expected = await computed(ml, model, inputs)
     assert set(types_of(models)) == {onnx.TensorProto.UINT8}
     assert_same(ours, expected)
@@ -242,19 +251,19 @@ ORDERS = {
 }
 
 
-async def test_with_vnni_weights_stay_as_they_are(ml, models, monkeypatch):
-    monkeypatch.setattr(int8_networks, "has_vnni", lambda: True)
+async def test_with_vnni_weights_stay_as_they_are(ml, models, set_vnni):
+    set_vnni(True)
     (model, inputs), _ = NETWORKS["of units that are too loud"]
     await computed(ml, model, inputs)
     assert types_of(models) == INT8
 
 
 @pytest.mark.parametrize("order", ORDERS)
-async def test_results_are_the_same_in_any_order(ml, monkeypatch, order):
+async def test_results_are_the_same_in_any_order(ml, pair_by, order):
     first, second = weights(9, 2, loud=(0, 0), columns=True), weights(10, 2, size=2 * UNITS, loud=(0, 0))
     model, inputs = of_two(with_states(first, 1), with_states(second, 2))
     expected = await computed(ml, model, inputs)
-    monkeypatch.setattr(int8_networks, "paired", lambda matrices: ORDERS[order](len(matrices[0])))
+    pair_by(lambda matrices: ORDERS[order](len(matrices[0])))
     ours = await computed(ml, model, inputs)
     assert_same(ours, expected)
 

@@ -7,6 +7,7 @@ from spec_tests.on_onnxruntime.both import assert_both, assert_written, on_both
 
 pytest.importorskip("onnxruntime")
 
+from spec_tests.support.stand_ins import returned
 from webnn_py.devices.onnxruntime import executable
 from webnn_py.devices.rewriting.passes import passes_left_out
 
@@ -150,9 +151,7 @@ async def test_the_factors_of_a_normalization_are_computed_once(contexts, writte
 
 
 async def test_reshaped_filters_are_nothing_that_a_build_computes_at_length(contexts, monkeypatch):
-    seconds, estimate = [], executable.OnnxruntimeGraph.compile_seconds
-    observed = staticmethod(lambda graph: seconds.append(estimate(graph)) or seconds[-1])
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "compile_seconds", observed)
+    seconds = returned(monkeypatch, executable.OnnxruntimeGraph, "compile_seconds")
     await on_both(contexts[:1], line, X)
     await on_both(contexts[:1], lambda b, x: b.add(x, b.neg(b.constant(X))), X)
     assert [np.isfinite(each) for each in seconds] == [True, False]

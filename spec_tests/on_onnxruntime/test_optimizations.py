@@ -35,8 +35,7 @@ async def test_a_drawing_computes_what_it_does_on_numpy(contexts, drawing):
 @pytest.mark.parametrize("optimizer", engine.DISABLED)
 async def test_an_optimizer_that_is_left_out_would_change_a_drawing(contexts, optimizer, monkeypatch):
     """Else it may be let in again; the name may also be one that onnxruntime does not know."""
-    others = {name: why for name, why in engine.DISABLED.items() if name != optimizer}
-    monkeypatch.setattr(engine, "DISABLED", others)
+    monkeypatch.delitem(engine.DISABLED, optimizer)
     drawing = BY_NAME[SHOWN_BY[optimizer]]
     got, expected = [await drawing.compute(context) for context in contexts]
     is_mended = MENDED.get(optimizer, (99,)) <= VERSION
@@ -44,7 +43,8 @@ async def test_an_optimizer_that_is_left_out_would_change_a_drawing(contexts, op
 
 
 async def test_quantization_that_is_done_in_integers_would_change_a_drawing(contexts, monkeypatch):
-    monkeypatch.setattr(engine, "CONFIGURATION", {})
+    for name in [*engine.CONFIGURATION]:
+        monkeypatch.delitem(engine.CONFIGURATION, name)
     drawing = BY_NAME["quantized conv2d"]
     got, expected = [await drawing.compute(context) for context in contexts]
     assert difference(got, expected, drawing.tolerance), "it computes the same now: let it in"

@@ -286,7 +286,7 @@ async def test_a_graph_is_run_quickly_again_and_again(contexts, exact_runs):
     x = builder.input("x", data_type="float32", shape=[1, 1, 1, 2])
     graph = await builder.build({"y": builder.max_pool2d(x)})
     for thread in (True, False):
-        graph._handle.compiled.expected_seconds = float(thread)
+        graph.handle.compiled.expected_seconds = float(thread)
         for value, count in ((5, 0), (NAN, 1), (7, 0), (NAN, 1)):
             exact_runs.clear()
             given, target = await filled(context, [[[[value, 2]]]]), await zeroed(context, [1, 1, 1, 1])
