@@ -47,7 +47,7 @@ def test_inputs_with_a_value_of_their_own_are_overridable():
 async def test_an_overridable_input_has_the_caller_s_value(context, given, names, w):
     builder = MLGraphBuilder(context)
     OnnxModel.load(OVERRIDABLE).convert(builder, **given)
-    assert builder._input_names == set(names)
+    assert builder.input_names == set(names)
     feeds = {"x": X, "w": w}
     assert_same(await run(context, OVERRIDABLE, feeds, **given), run_onnxruntime(OVERRIDABLE, feeds))
 
@@ -63,7 +63,7 @@ async def test_all_conversions_of_a_model_know_its_own_values(context):
     model.convert(MLGraphBuilder(context), input_values={"w": X[0] * 7})
     builder = MLGraphBuilder(context)
     (y,) = model.convert(builder).values()
-    *_, w = builder._values[y].node.inputs
+    *_, w = builder.value_of(y).node.inputs
     np.testing.assert_array_equal(w.data, X[0])
 
 
@@ -185,7 +185,7 @@ async def test_of_the_outputs_some_may_be_wanted(context):
     model = OnnxModel.load(parsed(text, inputs="float[1,3] x, float[1,3] z"))
     builder = MLGraphBuilder(context)
     assert list(model.convert(builder, outputs=["a"])) == ["a"]
-    assert builder._input_names == {"x"}
+    assert builder.input_names == {"x"}
     assert list(await model.convert_in_steps(MLGraphBuilder(context), outputs=["c", "a", "c"])) == ["c", "a"]
     with pytest.raises(UnsupportedModelError, match="RandomNormalLike"):
         model.convert(MLGraphBuilder(context), outputs=["b"])

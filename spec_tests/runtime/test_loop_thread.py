@@ -172,7 +172,14 @@ def test_a_second_interrupt_does_not_wait(loop):
     loop.run(finished.wait)
 
 
+@pytest.fixture
+def _unused_end_at_once(monkeypatch):
+    """A loop that nothing is opened on ends at once."""
+    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
+
+
 @needs_signals
+@pytest.mark.usefixtures("_unused_end_at_once")
 def test_an_interrupt_as_the_loop_is_started_leaves_no_loop(monkeypatch):
     start, loops = threading.Thread.start, []
 
@@ -185,7 +192,6 @@ def test_an_interrupt_as_the_loop_is_started_leaves_no_loop(monkeypatch):
         LoopThread.shared()
         threading.Event().wait(60)  # however late the interrupt comes
 
-    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start_and_interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -233,8 +239,8 @@ def test_the_loop_runs_while_something_is_open(opened):
     assert loop._thread not in threading.enumerate()
 
 
-def test_a_loop_that_nothing_is_opened_on_ends(monkeypatch):
-    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
+@pytest.mark.usefixtures("_unused_end_at_once")
+def test_a_loop_that_nothing_is_opened_on_ends():
     loop = LoopThread.shared()
     loop.join()
     assert loop not in LoopThread.running

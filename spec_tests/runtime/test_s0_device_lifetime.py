@@ -102,7 +102,7 @@ async def test_s0_8_after_a_gpu_is_gone_the_next_session_has_a_fresh_one(ml, x):
             session = await env.create_session(add(number))
             await assert_adds(session, x, number)
             context = env.device.context
-            context._device.backend.device.destroy()
+            context.device.backend.device.destroy()
             await context.lost
             assert env.device is None
             await session.release()
@@ -174,7 +174,7 @@ async def test_s0_11_a_users_gpu_device_is_used_and_never_destroyed(ml, shared_g
     async with Environment(ml, gpu_device=shared_gpu) as env:
         for number in range(2):
             async with await env.create_session(add(number)) as session:
-                assert env.device.context._device.backend.device is shared_gpu
+                assert env.device.context.device.backend.device is shared_gpu
                 await assert_adds(session, x, number)
 
 

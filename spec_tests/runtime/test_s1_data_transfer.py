@@ -6,6 +6,7 @@ import trio
 
 from spec_tests.support.onnx_programs import add
 from spec_tests.support.runtime import live, lose
+from spec_tests.support.stand_ins import noted
 from webnn_py import InvalidStateError, UnknownError, open_ml
 from webnn_py.runtime import Environment, Tensor
 
@@ -74,11 +75,9 @@ async def test_s1_6_concurrent_first_copies_open_one_context_and_later_ones_do_n
     assert len(contexts) == 1
     assert env._owner.current.references == 6, "five tensors and the copies, once"
 
-    async def acquire(_method):
-        raise AssertionError("the context is there, and need not be asked for")
-
-    monkeypatch.setattr(env._owner, "acquire", acquire)
+    asked = noted(monkeypatch, env._owner, "acquire")
     await env.copy_tensors([Tensor(x)], [tensors[0]])
+    assert asked == [], "the context is there, and need not be asked for"
     dispose(*tensors)
 
 
@@ -221,19 +220,16 @@ async def test_s1_13_closing_ends_copies_then_sessions_then_the_context(ml, opti
     (tensor,) = await on_device(env, x)
     context = env.device.context
 
-    def watch(owner, method, name):
-        original = getattr(owner, method)
+    def note(name):
+        order.append(name)
+        assert context.lost.state == "pending", name
 
-        def watched(*args):
-            order.append(name)
-            assert context.lost.state == "pending", name
-            original(*args)
-
-        monkeypatch.setattr(owner, method, watched)
-
-    watch(env._transfer, "close", "copies")
-    watch(type(session), "_release", "session")
-    watch(env._owner, "close", "context")
+    for name, owner, method in (
+        ("copies", env._transfer, "close"),
+        ("session", type(session), "_release"),
+        ("context", env._owner, "close"),
+    ):
+        noted(monkeypatch, owner, method, lambda *_, name=name: note(name))
     await env.close()
     assert order[:3] == ["copies", "session", "context"]
     assert context.lost.state == "fulfilled"
@@ -272,7 +268,7 @@ async def test_s1_15_failures_are_raised_and_leave_nothing_behind(env, x, monkey
     def allocate(_descriptor):
         raise MemoryError("there is none left")
 
-    backend = env.device.context._device.backend
+    backend = env.device.context.device.backend
     with monkeypatch.context() as patch:
         patch.setattr(backend, "allocate", allocate)
         with pytest.raises(UnknownError, match="there is none left"):

@@ -10,6 +10,7 @@ import trio.testing
 
 from spec_tests.support.onnx_programs import add, product, program, sum_and_difference
 from spec_tests.support.runtime import assert_adds, built, live
+from spec_tests.support.stand_ins import noted
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 from webnn_py.runtime import Environment, Tensor, TensorDescriptor
 from webnn_py.runtime.runs import Plan
@@ -110,14 +111,7 @@ async def test_an_input_that_no_output_needs_may_be_fed(env, x, data_type):
 async def test_feeds_decide_open_shapes_and_a_shape_seen_again_has_its_graph(env, monkeypatch):
     async with await env.create_session(product(W)) as session:
         assert session.input_descriptors["x"] == TensorDescriptor("float32", ("batch", 4))
-        made = []
-        original = session._model.graph
-
-        async def graph(opened, shapes, progress):
-            made.append(shapes["x"])
-            return await original(opened, shapes, progress)
-
-        monkeypatch.setattr(session._model, "graph", graph)
+        made = noted(monkeypatch, session._model, "graph", lambda _opened, shapes, _progress: shapes["x"])
         for count in (1, 5, 2, 5, 1, 2):
             results = await session.run({"x": rows(count)})
             np.testing.assert_array_equal(results["y"].data, rows(count) @ W)
@@ -220,14 +214,7 @@ async def test_the_place_of_an_output_is_checked_when_its_shape_is_known(env):
 async def test_runs_that_overlap_are_run_in_order(env, monkeypatch):
     """Some runs wait for their graph, the others for those runs."""
     session = await env.create_session(product(np.eye(4, dtype=np.float32)))
-    order = []
-    enqueue = Plan.enqueue
-
-    def watched(plan, opened, request, fresh):
-        order.append(int(request.feeds["x"][0, 0]))
-        return enqueue(plan, opened, request, fresh)
-
-    monkeypatch.setattr(Plan, "enqueue", watched)
+    order = noted(monkeypatch, Plan, "enqueue", lambda _plan, _opened, request, _fresh: int(request.feeds["x"][0, 0]))
 
     async def run(number, count):
         results = await session.run({"x": rows(count) + number})

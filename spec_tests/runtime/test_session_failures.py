@@ -120,7 +120,7 @@ async def test_a_failed_run_raises_and_the_next_one_succeeds(env, x, monkeypatch
             raise RuntimeError("the kernel failed")
 
         with monkeypatch.context() as patch:
-            patch.setattr(env.device.context._device.backend, "dispatch", dispatch)
+            patch.setattr(env.device.context.device.backend, "dispatch", dispatch)
             with pytest.raises(UnknownError, match="the kernel failed"):
                 await session.run({"x": x})
         await assert_adds(session, x)
@@ -134,7 +134,7 @@ async def test_a_graph_that_cannot_be_compiled_leaves_nothing(env, monkeypatch, 
         raise RuntimeError("no such kernel")
 
     with monkeypatch.context() as patch:
-        patch.setattr(env.device.context._device.backend, "compile", compile_graph)
+        patch.setattr(env.device.context.device.backend, "compile", compile_graph)
         with pytest.raises(OperationError, match="no such kernel"):
             await env.create_session(sum_and_difference())
     await env.drain()

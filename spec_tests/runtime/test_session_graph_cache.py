@@ -12,6 +12,7 @@ import trio.testing
 import webnn_py
 from spec_tests.support.onnx_programs import add, product, sum_and_difference
 from spec_tests.support.runtime import lose
+from spec_tests.support.stand_ins import noted
 from webnn_py import InvalidStateError, OperationError, UnknownError
 from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.extensions.browser_limits import BrowserLimits
@@ -37,15 +38,7 @@ async def cached(ml, options, folder):
 @pytest.fixture
 def conversions(monkeypatch):
     """The models that are converted from now on."""
-    converted = []
-    convert = OnnxModel.convert_in_steps
-
-    async def counted(self, *arguments, **options):
-        converted.append(self)
-        return await convert(self, *arguments, **options)
-
-    monkeypatch.setattr(OnnxModel, "convert_in_steps", counted)
-    return converted
+    return noted(monkeypatch, OnnxModel, "convert_in_steps", lambda model, *_, **__: model)
 
 
 def graphs(folder):

@@ -34,7 +34,7 @@ def kernels(profile):
 @pytest.fixture
 async def timed_env(env):
     """Return an environment on a device that times kernels."""
-    device = (await env.open_device()).context._device
+    device = (await env.open_device()).context.device
     if not isinstance(device.backend, TimesKernels):
         pytest.skip("the device does not time kernels, which another test checks")
     return env
@@ -135,6 +135,6 @@ def test_blocking_sessions_have_both_methods(options):
         tensor = env.create_tensor(x)
         for feed in (x, blocking.Tensor(x), tensor):
             assert session.check_finite({"x": feed}).operator == "log"
-        if isinstance(session._async._opened.context._device.backend, TimesKernels):
+        if isinstance(session._async._opened.context.device.backend, TimesKernels):
             assert set(kernels(session.profile({"x": tensor}, repeat=1))) >= {"log"}
         tensor.dispose()

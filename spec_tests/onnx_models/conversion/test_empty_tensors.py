@@ -51,7 +51,7 @@ async def test_an_input_without_elements_is_none_of_the_graph(context):
     feeds = {"x": X[None], "past": X[None, :0]}
     builder = MLGraphBuilder(context)
     OnnxModel.load(CACHED).convert(builder, {"past": [1, 0, 4]})
-    assert builder._input_names == {"x"}
+    assert builder.input_names == {"x"}
     actual = await run(context, CACHED, feeds, input_shapes={"past": [1, 0, 4]})
     assert_same(actual, run_onnxruntime(CACHED, feeds))
 

@@ -49,8 +49,10 @@ async def test_weights_stay_of_four_bits(backend):
         context = await ml.create_context(backend=backend)
         for name, (data, length) in MODELS.items():
             builder = MLGraphBuilder(context)
-            (y,) = OnnxModel.load(data).convert(builder).values()
-            constants = [value for value in builder._values.values() if isinstance(value, Constant)]
+            outputs = OnnxModel.load(data).convert(builder)
+            (y,) = outputs.values()
+            nodes = builder.graph_of("a test", outputs).nodes
+            constants = [value for node in nodes for value in node.inputs if isinstance(value, Constant)]
             assert any(value.descriptor.data_type in ("int4", "uint4") for value in constants), name
             assert not any(value.descriptor.data_type in ("int8", "uint8") for value in constants), name
             builder.destroy()

@@ -94,10 +94,10 @@ INTEGER_X = np.array([[0, 3, 1], [2, 7, 4]])
 @pytest.fixture
 def without_int64(context, monkeypatch):
     """A context whose device lacks 64-bit integers, as GPUs do whose shaders have none."""
-    backend = context._device.backend
+    backend = context.device.backend
     types = tuple(name for name in backend.capabilities.data_types if not name.endswith("int64"))
     without = attrs.evolve(backend.capabilities, data_types=types)
-    monkeypatch.setattr(backend, "capabilities", without)
+    backend.capabilities = without
     monkeypatch.setattr(context, "_capabilities", without)
     return context
 

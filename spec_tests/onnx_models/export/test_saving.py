@@ -57,7 +57,7 @@ async def test_weights_stand_in_the_file_or_beside_it(builder, tmp_path, externa
     assert beside.exists() is external_data
     assert (path.stat().st_size < weights.nbytes) is external_data
     np.testing.assert_array_equal(run(onnx.load(path), {"x": X})["y"], X * weights)
-    other = MLGraphBuilder(builder._context)
+    other = MLGraphBuilder(builder.context)
     again = to_model(OnnxModel.load(path).convert(other))
     np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), weights)
 
@@ -163,7 +163,7 @@ async def test_a_built_graph_can_no_longer_be_saved(builder):
 
 async def test_outputs_are_refused_as_by_build(builder):
     x = builder.input("x", data_type="float32", shape=[2])
-    other = MLGraphBuilder(builder._context)
+    other = MLGraphBuilder(builder.context)
     mixed = {"a": builder.neg(x), "b": other.neg(other.input("x", data_type="float32", shape=[2]))}
     for outputs, words in (
         ({}, r"save\(\): outputs is empty"),
@@ -184,7 +184,7 @@ async def test_a_drawing_whose_builder_is_gone_is_refused(context):
 
 
 async def test_a_constant_buffer_is_refused(builder):
-    buffer = await constant(builder._context, [1, 2, 3])
+    buffer = await constant(builder.context, [1, 2, 3])
     x = builder.input("x", data_type="float32", shape=[3])
     outputs = {"y": builder.add(x, builder.constant(buffer))}
     with pytest.raises(ValueError, match=r"a constant float32 \[3\] is a constant buffer"):

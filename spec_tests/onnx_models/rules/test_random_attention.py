@@ -19,8 +19,10 @@ from spec_tests.support.backends import BACKENDS, on_each
 from spec_tests.support.cache_facts import KEEPING
 from spec_tests.support.depth import amount
 from spec_tests.support.sampled_engine import owner
+from spec_tests.support.watched_device import context_on
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.devices.numpy import composites
+from webnn_py.devices.numpy.backend import NumpyBackend
 
 SHARES = {"numpy": 1, "onnxruntime": 0.5, "wgpu": 0.05}
 """How many of the cases each device has."""
@@ -63,13 +65,14 @@ async def test_queries_may_be_computed_one_by_one(numpy_context, monkeypatch):
         assert_near(await run(numpy_context, case.model(), case.feeds), expected(case), counts)
 
 
-async def test_attention_drawn_by_masks_over_positions_is_onnxruntimes(numpy_context, monkeypatch):
-    there = numpy_context._capabilities
+async def test_attention_drawn_by_masks_over_positions_is_onnxruntimes(ml):
+    there = (backend := NumpyBackend()).capabilities
     own = attrs.evolve(there, supports=lambda item: () if item is GROUP_QUERY_ATTENTION else there.supports(item))
-    monkeypatch.setattr(numpy_context, "_capabilities", own)
+    backend.capabilities = own
+    context = await context_on(ml, backend)
     for seed in range(16):
         case, counts = group_query(np.random.default_rng(seed))
-        assert_near(await run(numpy_context, case.model(), case.feeds), expected(case), counts)
+        assert_near(await run(context, case.model(), case.feeds), expected(case), counts)
 
 
 async def test_attention_of_float16_to_a_cache(context, backend, seeds):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support import depth
+from spec_tests.support.stand_ins import noted
 from webnn_py.runtime.generation import create_generator, generate
 from webnn_py.runtime.generation.steps import filled_up, step_of
 
@@ -20,15 +21,8 @@ def gpu_calls(monkeypatch, backend, request):
         return calls
     kind = type(request.getfixturevalue("shared_gpu"))
 
-    def counted(name, call):
-        def count(*args, **kwargs):
-            calls[name] += 1
-            return call(*args, **kwargs)
-
-        return count
-
     for name in ("create_buffer", "create_bind_group", "create_compute_pipeline", "create_shader_module"):
-        monkeypatch.setattr(kind, name, counted(name, getattr(kind, name)))
+        noted(monkeypatch, kind, name, lambda *_, name=name, **__: calls.update([name]))
     return calls
 
 
