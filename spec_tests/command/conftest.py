@@ -12,6 +12,7 @@ import pytest
 from spec_tests.support.onnx_programs import program
 from webnn_py import cli
 from webnn_py.command import progress
+from webnn_py.runtime import InferenceSession
 
 
 @attrs.frozen
@@ -89,6 +90,18 @@ def read_by(request, command, tmp_path):
         return command(request.param, path, *([tmp_path / "out.onnx"] if request.param == "convert" else []))
 
     return call
+
+
+@pytest.fixture
+def largest_file(monkeypatch):
+    """A function that sets the bytes from which on weights go beside a model."""
+    return lambda byte_length: monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", byte_length)
+
+
+@pytest.fixture
+def run_by(monkeypatch):
+    """A function that sets what runs a session."""
+    return lambda function: monkeypatch.setattr(InferenceSession, "run", function)
 
 
 @pytest.fixture

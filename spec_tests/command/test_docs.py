@@ -1,6 +1,7 @@
 """``webnn-py docs``, the pages that wheels have, and how extras are installed."""
 
 import importlib.metadata
+import pickle
 import posixpath
 import re
 import shutil
@@ -41,10 +42,16 @@ def test_the_path_of_a_page_is_printed(command, name):
 
 
 @pytest.fixture
-def checkout(tmp_path, monkeypatch):
+def package_in(monkeypatch):
+    """A function that lets the package lie in another folder."""
+    return lambda folder: monkeypatch.setattr(distribution, "PACKAGE", folder / "webnn_py")
+
+
+@pytest.fixture
+def checkout(tmp_path, package_in):
     """A checkout without what builds write."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("operators", "steps"))
-    monkeypatch.setattr(distribution, "PACKAGE", tmp_path / "webnn_py")
+    package_in(tmp_path)
     return tmp_path
 
 
@@ -71,8 +78,8 @@ def test_a_page_that_is_not_there_is_refused(command, name, words):
     command("docs", name).assert_refused(words)
 
 
-def test_without_documentation_the_command_says_so(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(distribution, "PACKAGE", tmp_path / "webnn_py")
+def test_without_documentation_the_command_says_so(command, tmp_path, package_in):
+    package_in(tmp_path)
     command("docs", "sessions").assert_refused(f"there is no documentation in {tmp_path / 'docs'}", 1)
 
 
@@ -87,8 +94,8 @@ def installed(tmp_path_factory):
     return folder
 
 
-def test_a_wheel_has_the_pages(installed, monkeypatch):
-    monkeypatch.setattr(distribution, "PACKAGE", installed / "webnn_py")
+def test_a_wheel_has_the_pages(installed, package_in):
+    package_in(installed)
     for name in ("blocking", "tutorial", "changelog", "security", "operators/README", "operators/arithmetic"):
         path = Path(page(name))
         assert path.is_relative_to(installed)
@@ -99,12 +106,14 @@ def test_a_wheel_has_the_pages(installed, monkeypatch):
         assert (installed / "webnn_py" / assets).is_file()
 
 
-def test_a_wheel_has_all_cases_in_one_file(installed, monkeypatch):
+def test_a_wheel_has_all_cases_in_one_file(installed):
     here = {(file.category, file.operator): file for file in files.load_all()}
-    monkeypatch.setattr(files, "PACKED", installed / "webnn_py/testing/device_cases/cases.xz")
-    monkeypatch.setattr(files, "FOLDER", installed)  # which has no cases
-    monkeypatch.setattr(files, "load", files.load.__wrapped__)  # which keeps nothing
-    there = {(file.category, file.operator): file for file in files.load_all()}
+    code = (
+        "import pickle, sys; from webnn_py.testing.device_cases import files;"
+        " pickle.dump(files.load_all(), sys.stdout.buffer)"
+    )
+    written = subprocess.run([sys.executable, "-c", code], cwd=installed, capture_output=True, check=True).stdout
+    there = {(file.category, file.operator): file for file in pickle.loads(written)}  # noqa: S301 - our own
     assert list(there) == list(here)
     for key, file in there.items():
         assert file.oracle == here[key].oracle
@@ -124,17 +133,22 @@ def test_links_of_the_pages_in_a_wheel_lead_to_files_in_it(installed):
     assert seen > 200
 
 
-def test_an_extra_is_installed_by_the_requirements_of_the_metadata(monkeypatch):
-    declared = ["attrs>=23.2", "onnx>=1.20; extra == 'cli'", 'shtab>=1.7 ; extra == "cli"', "h11; extra == 'serve'"]
-    monkeypatch.setattr(importlib.metadata, "requires", lambda _name: declared)
-    assert install_command("cli") == "pip install 'onnx>=1.20' 'shtab>=1.7'"
-    monkeypatch.setattr(importlib.metadata, "requires", lambda _name: None)
-    assert install_command("cli") == "pip install '.[cli]' in its checkout"
+DECLARED = ["attrs>=23.2", "onnx>=1.20; extra == 'cli'", 'shtab>=1.7 ; extra == "cli"', "h11; extra == 'serve'"]
 
 
-def test_without_metadata_an_extra_is_installed_from_the_checkout(monkeypatch):
-    def missing(name):
-        raise PackageNotFoundError(name)
+def missing(name):
+    raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(importlib.metadata, "requires", missing)
-    assert install_command("cli") == "pip install '.[cli]' in its checkout"
+
+@pytest.mark.parametrize(
+    ("requires", "words"),
+    [
+        (lambda _name: DECLARED, "pip install 'onnx>=1.20' 'shtab>=1.7'"),
+        (lambda _name: None, "pip install '.[cli]' in its checkout"),
+        (missing, "pip install '.[cli]' in its checkout"),
+    ],
+    ids=["declared", "none declared", "no metadata"],
+)
+def test_an_extra_is_installed_by_the_requirements_of_the_metadata(monkeypatch, requires, words):
+    monkeypatch.setattr(importlib.metadata, "requires", requires)
+    assert install_command("cli") == words

@@ -22,7 +22,13 @@ def folder(tmp_path_factory):
     return write_folder(tmp_path_factory.mktemp("decoder"), SIZES["tiny"], Form("genai"))
 
 
-def test_a_text_is_continued(command, folder, monkeypatch):
+@pytest.fixture
+def type_in(monkeypatch):
+    """A function that sets the standard input."""
+    return lambda stream: monkeypatch.setattr(sys, "stdin", stream)
+
+
+def test_a_text_is_continued(command, folder, type_in):
     arguments = ("generate", folder, "--backend", "numpy", "--max-new-tokens", "5", "--prompt")
     ended = command(*arguments, "hello world").succeeded()
     report = command(*arguments, "hello world", "--json").report()
@@ -30,7 +36,7 @@ def test_a_text_is_continued(command, folder, monkeypatch):
     assert ended.err.splitlines()[0].startswith("device  numpy (")
     assert ended.err.endswith(" tokens/s; 5 tokens\n")
     assert (len(report["tokens"]), report["finish"], report["prompt_tokens"]) == (5, "length", 9)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("hello world"))
+    type_in(io.StringIO("hello world"))
     assert command(*arguments, "-", "--json").report()["tokens"] == report["tokens"]
     command(*arguments, "a", "--top-k", "0", "--json").succeeded()
     drawn = [command(*arguments, "a", "--temperature", "2", "--seed", seed, "--json").report() for seed in "112"]
@@ -61,8 +67,8 @@ def test_what_does_not_fit_is_refused_in_a_line(command, folder, options, words)
         (io.TextIOWrapper(io.BytesIO(b"a\xff"), "utf-8"), "cannot read the standard input: 'utf-8' codec can't decode"),
     ],
 )
-def test_a_standard_input_that_cannot_be_read_is_refused(command, folder, monkeypatch, stdin, words):
-    monkeypatch.setattr(sys, "stdin", stdin)
+def test_a_standard_input_that_cannot_be_read_is_refused(command, folder, type_in, stdin, words):
+    type_in(stdin)
     command("generate", folder, "--prompt", "-").assert_refused(words)
 
 

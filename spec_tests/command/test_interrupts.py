@@ -50,15 +50,6 @@ def test_an_interrupt_at_the_end_of_python_ends_with_status_130_and_says_nothing
     assert (ended.returncode, ended.stderr) == (cli.INTERRUPTED, "")
 
 
-def test_an_interrupt_while_the_words_are_read_ends_with_status_130(command, monkeypatch):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "_parser", interrupt)
-    ended = command("devices")
-    assert (ended.status, ended.out, ended.err) == (130, "", "")
-
-
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN], ids=["usual", "ignored"])
 def test_the_script_runs_the_command_with_the_handler_that_was_there(handler, monkeypatch):
     seen = []

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from contextlib import redirect_stderr
 
 import pytest
 
@@ -17,9 +18,8 @@ def test_a_bar_counts_on_a_terminal(terminal):
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None], ids=["a file", "nothing"])
-def test_elsewhere_nothing_is_shown(stream, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", stream)
-    with progress.bar("importing", "nodes") as advance:
+def test_elsewhere_nothing_is_shown(stream):
+    with redirect_stderr(stream), progress.bar("importing", "nodes") as advance:
         advance(1, 2)
     assert stream is None or stream.getvalue() == ""
 

@@ -3,8 +3,8 @@
 import errno
 import io
 import os
-import sys
 import zipfile
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ import onnxruntime
 import pytest
 
 from spec_tests.support.onnx_programs import program
-from webnn_py.runtime import InferenceSession
 
 WRITING = {
     "out.npz": ["run", "MODEL", "--shape", "rows=1", "--backend", "numpy", "--save-outputs"],
@@ -32,22 +31,28 @@ def written(request, command, doubled, tmp_path):
     return call
 
 
-def test_a_folder_that_may_not_be_written_in_is_told_before_the_work(written, tmp_path, monkeypatch):
+@pytest.fixture
+def replace_by(monkeypatch):
+    """A function that sets what gives a finished file its name."""
+    return lambda function: monkeypatch.setattr(Path, "replace", function)
+
+
+def test_a_folder_that_may_not_be_written_in_is_told_before_the_work(written, tmp_path, monkeypatch, run_by):
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever tests may be root, who may write anywhere
-    monkeypatch.setattr(InferenceSession, "run", None)
+    run_by(None)
     written().assert_refused(f" cannot be written: nothing may be written in {tmp_path}\n")
 
 
 @pytest.mark.parametrize(
     ("error", "status"), [(OSError(errno.ENOSPC, "No space left on device"), 1), (KeyboardInterrupt(), 130)]
 )
-def test_nothing_is_left_of_a_file_that_is_not_written_to_its_end(error, status, written, tmp_path, monkeypatch):
+def test_nothing_is_left_of_a_file_that_is_not_written_to_its_end(error, status, written, tmp_path, replace_by):
     def fail(self, target):
         assert self.exists()
         assert not target.exists()
         raise error
 
-    monkeypatch.setattr(Path, "replace", fail)
+    replace_by(fail)
     before = {*tmp_path.iterdir()}
     ended = written()
     assert {*tmp_path.iterdir()} == before
@@ -60,7 +65,7 @@ def test_nothing_is_left_of_a_file_that_is_not_written_to_its_end(error, status,
     ("error", "status"), [(OSError(errno.ENOSPC, "No space left on device"), 1), (KeyboardInterrupt(), 130)]
 )
 def test_neither_of_two_files_is_left_when_the_other_is_not_written(
-    error, status, step, command, picked, *, tmp_path, monkeypatch
+    error, status, step, command, picked, *, tmp_path, replace_by, largest_file
 ):
     real = Path.replace
 
@@ -72,13 +77,15 @@ def test_neither_of_two_files_is_left_when_the_other_is_not_written(
 
     out, data = tmp_path / "out.onnx", tmp_path / "out.onnx.data"
     before = {*tmp_path.iterdir()}
-    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
-    monkeypatch.setattr(Path, "replace", fail)
+    largest_file(1)
+    replace_by(fail)
     assert command("convert", picked, out).status == status
     assert {*tmp_path.iterdir()} == before
 
 
-def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, picked, tmp_path, monkeypatch):
+def test_two_files_that_are_there_stay_until_the_new_ones_are_written(
+    command, picked, tmp_path, monkeypatch, largest_file
+):
     def fail(model, path, location):
         path.write_bytes(b"half")
         raise KeyboardInterrupt
@@ -86,7 +93,7 @@ def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, p
     out, data = tmp_path / "out.onnx", tmp_path / "out.onnx.data"
     out.write_bytes(b"before")
     data.write_bytes(b"before")
-    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
+    largest_file(1)
     monkeypatch.setattr("webnn_py.onnx_models.reading.external_data.write_external_data", fail)
     assert command("convert", picked, out, "--overwrite").status == 130
     assert (out.read_bytes(), data.read_bytes()) == (b"before", b"before")
@@ -94,7 +101,7 @@ def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, p
 
 
 @pytest.mark.parametrize("operator", ["Split", "SplitToSequence"])
-def test_sizes_of_many_parts_are_not_written_beside_the_model(operator, command, model, tmp_path, monkeypatch):
+def test_sizes_of_many_parts_are_not_written_beside_the_model(operator, command, model, tmp_path, largest_file):
     """Onnxruntime infers shapes before it reads what lies beside the file."""
     rows = np.arange(1200, dtype=np.float32).reshape(600, 2)
     parts, back = (
@@ -108,7 +115,7 @@ def test_sizes_of_many_parts_are_not_written_beside_the_model(operator, command,
     kind = ("float32", [600, 2])
     weights = {"sizes": np.ones(600, np.int64), "w": rows}
     path, out = model(program(nodes, {"x": kind}, {"y": kind}, weights)), tmp_path / "out.onnx"
-    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
+    largest_file(1)
     assert command("convert", path, out).status == 0
     assert (tmp_path / "out.onnx.data").stat().st_size == rows.nbytes
     session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
@@ -122,7 +129,7 @@ def test_a_file_that_is_there_stays_until_the_new_one_is_whole(command, doubled,
     assert zipfile.ZipFile(out).namelist() == ["y.npy"]
 
 
-def test_a_full_disk_behind_the_output_is_told(command, doubled, monkeypatch):
+def test_a_full_disk_behind_the_output_is_told(command, doubled):
     class Full(io.TextIOWrapper):
         def flush(self):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -130,7 +137,7 @@ def test_a_full_disk_behind_the_output_is_told(command, doubled, monkeypatch):
         def fileno(self):
             raise OSError
 
-    monkeypatch.setattr(sys, "stdout", Full(io.BytesIO()))
-    ended = command("devices")
+    with redirect_stdout(Full(io.BytesIO())):
+        ended = command("devices")
     assert ended.status == 1
     assert ended.err == "webnn-py devices: the output cannot be written: No space left on device\n"

@@ -7,6 +7,7 @@ import real_models
 from PIL import Image, ImageOps
 
 from spec_tests.examples.onnxruntime_peer import assert_near, open_peer, run_peer
+from spec_tests.support.stand_ins import noted
 from webnn_py.runtime.blocking import Environment
 
 FACE = (178, 63, 268, 176)
@@ -27,9 +28,7 @@ def env():
 
 
 def test_two_faces_beside_each_other_are_two(env, astronaut, monkeypatch):
-    outputs = []
-    candidates = find_faces.candidates
-    monkeypatch.setattr(find_faces, "candidates", lambda found: outputs.append(found) or candidates(found))
+    outputs = noted(monkeypatch, find_faces, "candidates", lambda found: found)
     width, height = astronaut.size
     both = Image.new("RGB", (2 * width, height))
     both.paste(astronaut)

