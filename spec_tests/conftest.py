@@ -151,7 +151,7 @@ def shared_gpu():
         pytest.skip(NO_ADAPTER)
     gpu = request_device(choose("default", software=True))
     # Kept, so that no test compiles what another one has compiled.
-    pipelines = Pipelines.of(gpu, MOST_PIPELINES)
+    pipelines = Pipelines.on_device(gpu, MOST_PIPELINES)
     yield gpu
     pipelines.close(MOST_PIPELINES)
     gpu.destroy()

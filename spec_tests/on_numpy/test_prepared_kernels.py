@@ -9,7 +9,7 @@ from spec_tests.operators.cases import load_all
 from spec_tests.operators.running import Computed
 from webnn_py.devices.numpy import executable
 from webnn_py.devices.numpy.table import PreparedKernel
-from webnn_py.testing.device_cases.drawing import DRAWERS
+from webnn_py.testing.device_cases.graphs import DRAWERS
 
 
 def computed_late(self, *arrays):

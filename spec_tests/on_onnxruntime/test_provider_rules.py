@@ -23,7 +23,7 @@ from webnn_py.core.operators.composite import COMPOSITES
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.onnx_models import OnnxModel
-from webnn_py.testing.device_cases.drawing import DRAWERS
+from webnn_py.testing.device_cases.graphs import DRAWERS
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

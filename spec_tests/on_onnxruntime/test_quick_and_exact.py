@@ -256,7 +256,7 @@ def pools_of(context, draw):
     """Return a drawing of images, and what is found of its pools."""
     builder = MLGraphBuilder(context)
     graph = drawing_of("test", {"y": draw(builder, builder.input("x", data_type="float32", shape=IMAGES.shape))})
-    return graph, FinitePools.of(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
+    return graph, FinitePools.from_graph(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
 
 
 @pytest.mark.parametrize("case", BOUNDED)

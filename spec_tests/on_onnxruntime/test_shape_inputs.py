@@ -16,7 +16,7 @@ from webnn_py.saved_graphs import SavedGraphs
 pytest.importorskip("onnxruntime")
 
 from webnn_py.onnx_export import inlined_export
-from webnn_py.testing.device_cases.drawing import as_constant
+from webnn_py.testing.device_cases.graphs import as_constant
 
 MOST_CASES = 12
 MANY = 600

@@ -11,8 +11,8 @@ from webnn_py.devices.wgpu import backend as wgpu_backend
 from webnn_py.devices.wgpu import lowering
 from webnn_py.devices.wgpu.backend import features_of
 from webnn_py.devices.wgpu.codegen.attention import tile
-from webnn_py.devices.wgpu.codegen.gemm import selection, tile_search, tile_tables, tiled
-from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER
+from webnn_py.devices.wgpu.codegen.gemm import measured_tiles, selection, tile_choice, tiled
+from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import HOPPER
 from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
 
 FOLDER = Path(__file__).parent
@@ -27,7 +27,7 @@ WITHOUT_ADAPTER = {
     "test_failing_driver",
     "test_float16_accumulation",
     "test_layout",
-    "test_tile_search",
+    "test_tile_choice",
 }
 """The files with tests that need no adapter; of the others each test is skipped where there is none."""
 
@@ -83,12 +83,12 @@ def measured_gpu(change_features):
 def all_products_large(measured_gpu, monkeypatch):
     """Every product counts as large enough for the tiles that were measured."""
     for name in ("LARGE_SIDE", "LARGE_PRODUCT"):
-        for module in (tile_search, tiled):
+        for module in (tile_choice, tiled):
             monkeypatch.setattr(module, name, 1, raising=False)
     large, *others = HOPPER.rules
     large = attrs.evolve(large, rows=(1, large.rows[1]), columns=1)
     rules = tuple(attrs.evolve(rule, products=min(rule.products, 1)) for rule in (large, *others))
-    monkeypatch.setitem(tile_tables.MEASURED, "hopper", attrs.evolve(HOPPER, rules=rules))
+    monkeypatch.setitem(measured_tiles.MEASURED, "hopper", attrs.evolve(HOPPER, rules=rules))
 
 
 @pytest.fixture

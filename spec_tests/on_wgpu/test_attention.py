@@ -8,7 +8,7 @@ from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Graph, Input
 from webnn_py.core.graph_rewriting import RewriteBuilder
 from webnn_py.devices.wgpu.codegen.attention import emit, tile
-from webnn_py.devices.wgpu.codegen.attention.lanes import LanePlan
+from webnn_py.devices.wgpu.codegen.attention.lanes import LaneAttention
 from webnn_py.devices.wgpu.lowering import LoweringContext, lowered
 from webnn_py.devices.wgpu.passes.arena import place_blocks
 from webnn_py.devices.wgpu.passes.kernel_groups import KernelGroups
@@ -314,7 +314,7 @@ def take_lanes(monkeypatch):
     """A function that sets the lanes that share rows; with None there are none."""
 
     def take(way, **more):
-        choose = lambda shape, _: None if way is None else LanePlan(shape, *way, **more)  # noqa: E731
+        choose = lambda shape, _: None if way is None else LaneAttention(shape, *way, **more)  # noqa: E731
         monkeypatch.setattr(emit, "choose_lanes", choose)
 
     return take
@@ -355,7 +355,7 @@ LANES = {
 @pytest.mark.parametrize("way", LANES.values(), ids=LANES)
 async def test_lanes_share_rows_in_every_way(check, take_lanes, way):
     take_lanes(way)
-    rows = LanePlan(None, *way).rows
+    rows = LaneAttention(None, *way).rows
     given = arrays(rows=rows + (way[2] < 16), keys=75, size=16, columns=32, m=(rows + (way[2] < 16), 75))
     given["m"][0] = -np.inf
     given["q"][1, -1] = np.nan
@@ -386,7 +386,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
     drawn = plain(builder, *(builder.gelu(builder.operand(value)) for value in inputs.values()))
     graph = Graph.reaching({"y": builder.value(drawn)})
     for features in (Features(), Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)):
-        kernels = lowered(KernelGroups.of(graph, features), LoweringContext())[0].nodes
+        kernels = lowered(KernelGroups.from_graph(graph, features), LoweringContext())[0].nodes
         arenas = {item.buffer for item in place_blocks(kernels, 2**31, lambda size, _: Memory(size)).values()}
         assert sum(arena.size for arena in arenas) <= 3 * descriptor.byte_length
 

@@ -8,8 +8,8 @@ from spec_tests.onnx_models.single_node import assert_same, expected, microsoft,
 from spec_tests.support.stand_ins import noted, returned
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
-from webnn_py.devices.wgpu.codegen.attention import cached_plan
-from webnn_py.devices.wgpu.codegen.attention.cached_plan import CachedPlan
+from webnn_py.devices.wgpu.codegen.attention import cached_attention
+from webnn_py.devices.wgpu.codegen.attention.cached_attention import CachedAttention
 from webnn_py.devices.wgpu.lowering import GraphLowering
 from webnn_py.onnx_models import OnnxModel
 
@@ -28,7 +28,7 @@ async def gpu_context(ml, change_features):
 @pytest.fixture
 def plans(monkeypatch):
     """Return the plans of the kernels that are written."""
-    return returned(monkeypatch, CachedPlan, "of")
+    return returned(monkeypatch, CachedAttention, "for_node")
 
 
 def decode(lengths, *, new=1, unused=0.0, seed=3, heads=(HEADS, KEY_HEADS), size=SIZE, **attributes):
@@ -57,7 +57,7 @@ async def test_a_graph_is_exact_at_all_lengths(gpu_context, plans):
     builder = MLGraphBuilder(gpu_context)
     graph = await builder.build(OnnxModel.load(decode([1]).model()).convert(builder))
     (plan,) = plans
-    assert plan.parts == -(-CAPACITY // cached_plan.KEYS)
+    assert plan.parts == -(-CAPACITY // cached_attention.KEYS)
     for length in LENGTHS:
         case = decode([length], unused=np.nan)
         outputs = await compute(gpu_context, graph, case.feeds)

@@ -8,8 +8,8 @@ from spec_tests.onnx_models.single_node import Random, assert_same, expected, mi
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
-from webnn_py.devices.wgpu.codegen.gemm import four_bit_plan, selection
-from webnn_py.devices.wgpu.codegen.gemm.four_bit_plan import FourBitTuning
+from webnn_py.devices.wgpu.codegen.gemm import four_bit_tiling, selection
+from webnn_py.devices.wgpu.codegen.gemm.four_bit_tiling import FourBitTuning
 from webnn_py.onnx_models import OnnxModel
 
 random = Random(12)
@@ -65,7 +65,7 @@ TUNINGS = [
 @pytest.mark.parametrize("tuning", TUNINGS)
 async def test_the_kernel_is_exact(gpu_context, emitted, monkeypatch, tuning):
     if tuning is not None:
-        monkeypatch.setattr(four_bit_plan, "tuning_of", lambda _: tuning)
+        monkeypatch.setattr(four_bit_tiling, "tuning_of", lambda _: tuning)
     for number, shape in enumerate(SHAPES):
         case = product(*shape, points=number % 2 == 0, bias=number > 3)
         assert_same(await run(gpu_context, case.model(), case.feeds), expected(case), relative=1e-4, absolute=1e-4)

@@ -3,7 +3,7 @@
 import pytest
 
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.devices.wgpu.codegen.gemm import gemv_plan
+from webnn_py.devices.wgpu.codegen.gemm import gemv_tiling
 
 
 @pytest.mark.sampled(7)
@@ -16,7 +16,7 @@ async def test_a_few_vectors_times_a_matrix_of_very_many_rows(ml, vectors):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("threads", [256, 1024])
 async def test_a_vector_times_a_matrix_that_is_read_several_steps_at_once(ml, monkeypatch, threads):
-    monkeypatch.setattr(gemv_plan, "MOST_THREADS", threads)
+    monkeypatch.setattr(gemv_tiling, "MOST_THREADS", threads)
     arrays = [integers((1, 1030)), integers((1030, 4096))]
     await check_both(ml, arrays, lambda b, x, y: b.matmul(x, y))
 

@@ -146,7 +146,7 @@ async def test_a_joined_kernel_tells_what_it_computes(gpu):
     ],
 )
 def test_an_array_holds_what_all_who_see_it_can_read(kinds, expected):
-    held = common([Kind.of(kind) for kind in kinds])
+    held = common([Kind.from_text(kind) for kind in kinds])
     assert (held and held.text) == expected
 
 

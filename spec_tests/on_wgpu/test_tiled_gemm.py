@@ -13,8 +13,8 @@ from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.backend import features_of
 from webnn_py.devices.wgpu.codegen.gemm import tiled
-from webnn_py.devices.wgpu.codegen.gemm.tile_search import choose_tile
-from webnn_py.devices.wgpu.codegen.gemm.tile_tables import HOPPER, USUAL_TILES, SearchedTiles
+from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import HOPPER, USUAL_TILES, SearchedTiles
+from webnn_py.devices.wgpu.codegen.gemm.tile_choice import choose_tile
 from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.recently_used import RecentlyUsed, Room
 

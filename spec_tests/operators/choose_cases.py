@@ -31,7 +31,7 @@ from webnn_py.devices.wgpu.backend import WgpuBackend
 from webnn_py.devices.wgpu.codegen.gemm import tiled
 from webnn_py.devices.wgpu.runtime.native import NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
-from webnn_py.testing.device_cases.drawing import DRAWERS, run
+from webnn_py.testing.device_cases.graphs import DRAWERS, run
 
 WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|[^\w\s]+")
 NUMBER = re.compile(r"(?<!vec)(?<![uif])\d[\w.]*")

@@ -18,7 +18,7 @@ from spec_tests.support.adapter_arithmetic import (
     takes_subnormals_for_zero,
     with_subnormals_as_zero,
 )
-from webnn_py.testing.device_cases.drawing import Drawer, run
+from webnn_py.testing.device_cases.graphs import Drawer, run
 
 Results = dict[str, list[np.ndarray] | Exception]
 """The results of a file's cases, by name."""

@@ -14,7 +14,7 @@ from spec_tests.operators.running import Computed, has_subnormals, run_cases, wi
 from spec_tests.support.adapter_arithmetic import with_subnormals_as_zero
 from spec_tests.support.backends import BACKENDS, DEVICES, NO_ADAPTER, on_each
 from spec_tests.support.sampled_engine import ENGINE, OPTION, owner
-from webnn_py.testing.device_cases.drawing import DRAWERS
+from webnn_py.testing.device_cases.graphs import DRAWERS
 
 TINY = 2.0**-100
 FILES = load_all()

@@ -18,7 +18,7 @@ def check_picture(graph):
     picture = pictures.picture(graph)
     plan, nodes = picture.plan, graph.source.nodes
     if plan is not None:
-        scene = Scene.of(GraphDescription.of(graph.source), plan)
+        scene = Scene.from_graph(GraphDescription.from_graph(graph.source), plan)
         places = {place for node in nodes for place in node.drawn}
         for kernel in plan.kernels:
             assert kernel.operators, f"the kernel {kernel.name} computes nothing"

@@ -10,7 +10,7 @@ from webnn_py.pictures.constants import PIECE, ConstantStatistics
 
 
 def statistics(array):
-    return ConstantStatistics.of(array, MLOperandDescriptor(array.dtype.name, array.shape))
+    return ConstantStatistics.from_data(array, MLOperandDescriptor(array.dtype.name, array.shape))
 
 
 @pytest.mark.parametrize("data_type", ["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8"])
@@ -44,6 +44,6 @@ def test_what_is_nearly_constant_and_large_has_its_own_deviation():
 @pytest.mark.parametrize(("data_type", "elements"), [("uint4", [1, 15, 0, 7, 3]), ("int4", [1, -1, 0, 7, 3])])
 def test_elements_of_four_bits_are_looked_at_one_by_one(data_type, elements):
     packed = np.uint8([0xF1, 0x70] * PIECE + [0xF3])  # the last half is no element
-    found = ConstantStatistics.of(packed, MLOperandDescriptor(data_type, [4 * PIECE + 1]))
+    found = ConstantStatistics.from_data(packed, MLOperandDescriptor(data_type, [4 * PIECE + 1]))
     assert (found.min, found.max, found.zeros) == (min(elements), max(elements), PIECE)
     assert found.mean == pytest.approx(np.mean(elements[:4]), rel=1e-5)

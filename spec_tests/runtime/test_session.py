@@ -13,7 +13,7 @@ from spec_tests.support.runtime import assert_adds, built, live
 from spec_tests.support.stand_ins import noted
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 from webnn_py.runtime import Environment, Tensor, TensorDescriptor
-from webnn_py.runtime.runs import Plan
+from webnn_py.runtime.runs import BoundGraph
 
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -214,7 +214,9 @@ async def test_the_place_of_an_output_is_checked_when_its_shape_is_known(env):
 async def test_runs_that_overlap_are_run_in_order(env, monkeypatch):
     """Some runs wait for their graph, the others for those runs."""
     session = await env.create_session(product(np.eye(4, dtype=np.float32)))
-    order = noted(monkeypatch, Plan, "enqueue", lambda _plan, _opened, request, _fresh: int(request.feeds["x"][0, 0]))
+    order = noted(
+        monkeypatch, BoundGraph, "enqueue", lambda _bound, _opened, request, _fresh: int(request.feeds["x"][0, 0])
+    )
 
     async def run(number, count):
         results = await session.run({"x": rows(count) + number})

@@ -200,7 +200,7 @@ MEASURED = Measurement([*DISTURBED, *FAST], [0.5, 0.010, 0.011, 0.009, 0.6], [0.
 
 
 def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_against_the_devices():
-    profile = GraphProfile.of("a device", MEASURED)
+    profile = GraphProfile.from_measurement("a device", MEASURED)
     assert (profile.seconds, profile.plain_seconds, profile.repeat, profile.clock) == (0.010, 0.010, 5, "gpu")
     assert [kernel.seconds for kernel in profile.kernels] == [0.005, 0.0025, 0.001]
     first = profile.kernels[0]
@@ -214,7 +214,7 @@ def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_aga
 
 
 def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
-    assert str(GraphProfile.of("a device", MEASURED)).splitlines() == [
+    assert str(GraphProfile.from_measurement("a device", MEASURED)).splitlines() == [
         "a device",
         "a dispatch takes 10.0 ms, 7.00 ms in a row, 10.0 ms with timings; the faster half of 5 runs",
         "kernels take 8.50 ms of 8.70 ms by the GPU's clock, 121.4% of a dispatch in a row",
@@ -234,7 +234,9 @@ def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
 
 
 def test_the_cost_of_timing_is_subtracted_from_each_kernel():
-    profile = GraphProfile.of("a device", attrs.evolve(MEASURED, rates=attrs.evolve(RATES, timing_seconds=0.002)))
+    profile = GraphProfile.from_measurement(
+        "a device", attrs.evolve(MEASURED, rates=attrs.evolve(RATES, timing_seconds=0.002))
+    )
     assert [kernel.seconds for kernel in profile.kernels] == pytest.approx([0.003, 0.0005, 0.0001])
     assert str(profile).splitlines()[2:4] == [
         "kernels take 3.60 ms of 8.70 ms by the GPU's clock, 51.4% of a dispatch in a row",
@@ -243,7 +245,7 @@ def test_the_cost_of_timing_is_subtracted_from_each_kernel():
 
 
 def test_the_dictionary_is_json():
-    document = json.loads(json.dumps(GraphProfile.of("a device", MEASURED).as_dict(), allow_nan=False))
+    document = json.loads(json.dumps(GraphProfile.from_measurement("a device", MEASURED).as_dict(), allow_nan=False))
     assert document["kernels"][0]["nodes"][1] == {"operator": "matmul", "label": "dense", "flops": 4_000_000}
     assert document["kernels"][0]["operator"] == "matmul"
     assert document["operators"][2]["operator"] == "copy"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from webnn_py import MLContext, MLGraph, MLGraphBuilder, MLOperand
-from webnn_py.testing.device_cases.drawing import compute
+from webnn_py.testing.device_cases.graphs import compute
 
 __all__ = ["compute", "compute_graph", "result_of", "results_of", "run_graph"]
 

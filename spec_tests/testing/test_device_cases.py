@@ -8,7 +8,7 @@ import pytest
 
 from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.testing.device_cases import operator_cases
-from webnn_py.testing.device_cases.drawing import DRAWERS
+from webnn_py.testing.device_cases.graphs import DRAWERS
 
 
 def first(operator, name=""):

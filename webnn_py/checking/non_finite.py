@@ -48,7 +48,7 @@ class ValueRange:
     infinities: int
 
     @classmethod
-    def of(cls, name: str, array: HostArray) -> ValueRange:
+    def from_array(cls, name: str, array: HostArray) -> ValueRange:
         """Return the range of an array."""
         nans = infinities = 0
         finite = array.reshape(-1)
@@ -202,7 +202,7 @@ def _in_nodes(part: Sequence[Node], begin: int, known: Mapping[Value, HostArray]
                 continue
             if not found and any(_has(np.isnan, operand) or _has(np.isinf, operand) for operand in operands):
                 continue
-            ranges = tuple(ValueRange.of(name, known[value]) for name, value in _named(node))
+            ranges = tuple(ValueRange.from_array(name, known[value]) for name, value in _named(node))
             name = node.operator.spec_name
             return _described(name, node.label, index, output.index, array, where(array), ranges)
     return None
@@ -218,7 +218,7 @@ def _described(
     inputs: tuple[ValueRange, ...],
 ) -> NonFinite:
     index = tuple(int(place) for place in np.unravel_index(np.argmax(wrong), array.shape))
-    result = ValueRange.of("output" if node is None or not output else f"output {output}", array)
+    result = ValueRange.from_array("output" if node is None or not output else f"output {output}", array)
     return NonFinite(operator, label, node, output, index, float(array[index]), result, inputs)
 
 

@@ -46,7 +46,7 @@ def convert(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
 
-    asked = AskedInputs.of(model, options)
+    asked = AskedInputs.from_options(model, options)
     known = {name: shape for name in asked.fed if (shape := asked.shapes.of(name)) is not None}
     simpler = simplified(model, options.model, known, asked.frozen).proto
     before, after = contents_of(model._proto).nodes, contents_of(simpler).nodes

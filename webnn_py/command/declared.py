@@ -333,7 +333,7 @@ class AskedInputs:
     shapes: Shapes
 
     @classmethod
-    def of(cls, model: OnnxModel, options: argparse.Namespace, *, may_override: bool = False) -> AskedInputs:
+    def from_options(cls, model: OnnxModel, options: argparse.Namespace, *, may_override: bool = False) -> AskedInputs:
         """Look at both.
 
         Args:

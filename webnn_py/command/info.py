@@ -113,7 +113,7 @@ def info(options: argparse.Namespace) -> int:
     model = load_model(options.model, narrow=options.narrow)
     from webnn_py.onnx_models.reading.contents import contents_of  # noqa: PLC0415 - an extra
 
-    asked = AskedInputs.of(model, options)
+    asked = AskedInputs.from_options(model, options)
     contents = contents_of(model._proto)
     portability = PortabilityReport(map(find, dict.fromkeys(options.browser)))
     tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)

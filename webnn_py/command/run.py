@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         model = load_model(options.model, read_weights=True, narrow=options.narrow)
         advance(1, 1)
     load = perf_counter() - since
-    asked = AskedInputs.of(model, options, may_override=True)
+    asked = AskedInputs.from_options(model, options, may_override=True)
     given = make_feeds(asked.fed, asked.shapes, options)
     outputs, device, times, looks = trio.run(_measured, model, given, asked.frozen, options, load)
     inputs = {**given, **{name: GivenInput(value, _frozen(value)) for name, value in asked.frozen.items()}}
@@ -268,7 +268,7 @@ def _frozen(value: Array) -> str:
 def _outputs_as_text(finished: Finished) -> Iterator[str]:
     rows = []
     for name, array in finished.outputs.items():
-        item = ValueRange.of(name, array)
+        item = ValueRange.from_array(name, array)
         rare = [f"{count} {what}" for count, what in ((item.nans, "NaN"), (item.infinities, "infinite")) if count]
         numbers = f"min {number(item.minimum)}, mean {number(mean_of(array))}, max {number(item.maximum)}"
         rows.append((name, item.data_type, worded_shape(item.shape), ", ".join([numbers, *rare])))
@@ -305,7 +305,7 @@ def _as_json(finished: Finished) -> dict[str, Any]:
         },
         "times": finished.times.as_milliseconds(),
         "outputs": {
-            name: _without_name(attrs.asdict(ValueRange.of(name, array)))
+            name: _without_name(attrs.asdict(ValueRange.from_array(name, array)))
             | {"mean": mean_of(array)}
             | ({"classes": _plain(finished.classes[name])} if name in finished.classes else {})
             for name, array in finished.outputs.items()

@@ -37,7 +37,7 @@ def to_javascript(options: argparse.Namespace) -> int:
     if (out.exists() and not out.is_dir()) or not out.parent.is_dir():
         raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is a file")
     model = load_model(options.model)
-    asked = AskedInputs.of(model, options)
+    asked = AskedInputs.from_options(model, options)
     fixed = asked.shapes.all_fixed(asked.fed)
     narrow = narrowed_types(model, [])
     trio.run(_save, model, fixed, asked.frozen, options)

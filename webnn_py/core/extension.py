@@ -67,7 +67,7 @@ class Extension:
     allows_equal_names = False
 
     @classmethod
-    def of(cls, context: ContextInterface, member: str, otherwise: str) -> Self:
+    def on_context(cls, context: ContextInterface, member: str, otherwise: str) -> Self:
         """Return the extension of this class that a context has; for the functions of its module.
 
         Args:

@@ -34,7 +34,7 @@ class RewriteBuilder(Builder):
 
     def operand(self, value: Value) -> MLOperand:
         """Return an operand that stands for a value."""
-        operand = MLOperand.of(value.descriptor)
+        operand = MLOperand.from_descriptor(value.descriptor)
         self._values[operand] = value
         return operand
 

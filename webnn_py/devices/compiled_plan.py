@@ -41,7 +41,7 @@ class CompiledPlan:
     constant_bytes: int
 
     @classmethod
-    def of(
+    def from_kernels(
         cls,
         kernels: Sequence[tuple[str, Places]],
         folded: Iterable[Node],

@@ -59,5 +59,5 @@ def effective(runs: MLGraph | MLContext) -> MLComputePolicy:
         NotSupportedError: the extension was not asked for.
     """
     context = runs.context if isinstance(runs, MLGraph) else runs
-    ComputePolicy.of(context, "effective()", "context.backend says what computes its graphs")
+    ComputePolicy.on_context(context, "effective()", "context.backend says what computes its graphs")
     return "fallback" if context.backend.device_types[0] == "cpu" else context.power_preference

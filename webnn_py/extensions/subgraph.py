@@ -280,7 +280,7 @@ def build_subgraph(
         InvalidStateError: the builder has built, or the context is lost.
     """
     try:
-        extension = Subgraphs.of(builder.context, "build_subgraph()", _OTHERWISE)
+        extension = Subgraphs.on_context(builder.context, "build_subgraph()", _OTHERWISE)
         text = converted("build_subgraph(): name", usv_string, name)
         if not text:
             raise TypeError("build_subgraph(): name is empty; it must not be")
@@ -321,7 +321,7 @@ def subgraph(
 
 
 def _called(builder: MLGraphBuilder, definition: object, operands: object, label: object) -> dict[str, MLOperand]:
-    definitions = Subgraphs.of(builder.context, "subgraph()", _OTHERWISE).definitions(builder)
+    definitions = Subgraphs.on_context(builder.context, "subgraph()", _OTHERWISE).definitions(builder)
     text = converted("subgraph(): label", usv_string, label)
     where = f"subgraph(){in_brackets(text)}"
     if type(definition) is not MLSubgraph:
@@ -342,7 +342,7 @@ def uses_of(graph: MLGraph) -> tuple[SubgraphUse, ...]:
     Raises:
         NotSupportedError: the extension was not asked for.
     """
-    return Subgraphs.of(graph.context, "uses_of()", "graph.describe() has the operators").uses(graph)
+    return Subgraphs.on_context(graph.context, "uses_of()", "graph.describe() has the operators").uses(graph)
 
 
 _OTHERWISE: Final = "draw the operators wherever they are needed"

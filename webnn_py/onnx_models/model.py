@@ -136,7 +136,7 @@ class OnnxModel:
         self.inputs = MappingProxyType({name: info for name, info in infos.items() if name not in own_value})
         self.overridable = MappingProxyType({name: info for name, info in infos.items() if name in own_value})
         self.outputs = _tensor_infos(graph.output, self._narrowing)
-        self.metadata = ModelMetadata.of(read.proto)
+        self.metadata = ModelMetadata.from_proto(read.proto)
         self.narrow_float64, self.narrow_int64 = narrow_float64, narrow_int64
         return self
 

@@ -39,7 +39,7 @@ class ConstantStatistics:
     infinite: int
 
     @classmethod
-    def of(cls, data: Array, descriptor: MLOperandDescriptor) -> Self:
+    def from_data(cls, data: Array, descriptor: MLOperandDescriptor) -> Self:
         """Compute the statistics of all elements.
 
         Args:

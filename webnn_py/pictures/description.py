@@ -88,7 +88,7 @@ class GraphDescription:
     outputs: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, graph: Graph) -> Self:
+    def from_graph(cls, graph: Graph) -> Self:
         """Describe a graph."""
         values: list[DrawnValue] = []
         numbers: dict[Value, int] = {}

@@ -40,7 +40,7 @@ class GraphPicture:
     __module__ = "webnn_py"  # where it is public
 
     def __init__(self, graph: Graph, label: str = "", where: str = "", compiled: object = None) -> None:
-        self._graph = GraphDescription.of(graph)
+        self._graph = GraphDescription.from_graph(graph)
         self._constants = self._graph.constants_of(graph)
         self._label = label
         self._where = where
@@ -50,7 +50,7 @@ class GraphPicture:
 
     @cached_property
     def _scene(self) -> Scene:
-        return Scene.of(self._graph, self.plan)
+        return Scene.from_graph(self._graph, self.plan)
 
     def describe(self, *, passes: bool = False) -> str:
         """Return the graph as text: a line for each input, output, operator and kernel.

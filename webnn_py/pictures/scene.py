@@ -77,9 +77,9 @@ class Scene:
     frames: tuple[Frame, ...]
 
     @classmethod
-    def of(cls, graph: GraphDescription, plan: CompiledPlan | None) -> Self:
+    def from_graph(cls, graph: GraphDescription, plan: CompiledPlan | None) -> Self:
         """Arrange what is known of a graph."""
-        fates = Fates.of(graph, plan)
+        fates = Fates.from_graph(graph, plan)
         boxes = [Box(f"i{index}", "input", _name(graph.values[index].name), ()) for index in graph.inputs]
         wires: list[Wire] = []
         for index, operator in enumerate(graph.operators):
@@ -133,7 +133,7 @@ class Fates:
         return frozenset(index for members in self.groups for index in members)
 
     @classmethod
-    def of(cls, graph: GraphDescription, plan: CompiledPlan | None) -> Self:
+    def from_graph(cls, graph: GraphDescription, plan: CompiledPlan | None) -> Self:
         """Look up what a plan says of the operators."""
         if plan is None:
             return cls(None, {}, frozenset(), ())

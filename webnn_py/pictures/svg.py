@@ -61,7 +61,7 @@ class Card:
     entries: int
 
     @classmethod
-    def of(cls, box: Box, leaving: Sequence[Wire], arriving: Sequence[Wire]) -> Self:
+    def from_box(cls, box: Box, leaving: Sequence[Wire], arriving: Sequence[Wire]) -> Self:
         """Measure a box."""
         types = dict(sorted({wire.port: wire.text for wire in leaving}.items()))
         widths = [_width(text, SMALL) + 14 for text in types.values()]
@@ -99,7 +99,7 @@ class Cluster:
     size: Size
 
     @classmethod
-    def of(cls, frame: Frame, cards: Mapping[str, Card], wires: Sequence[Wire]) -> Self:
+    def from_frame(cls, frame: Frame, cards: Mapping[str, Card], wires: Sequence[Wire]) -> Self:
         """Arrange a frame's members; ``wires`` are those that begin or end at one."""
         members = dict.fromkeys(frame.members)
         boxes: dict[str, Size] = {}
@@ -162,21 +162,21 @@ class PlacedScene:
     size: Size
 
     @classmethod
-    def of(cls, scene: Scene) -> Self:
+    def from_scene(cls, scene: Scene) -> Self:
         """Arrange a scene."""
         leaving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
         arriving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
         for wire in scene.wires:
             leaving[wire.source].append(wire)
             arriving[wire.target].append(wire)
-        cards = {box.key: Card.of(box, leaving[box.key], arriving[box.key]) for box in scene.boxes}
+        cards = {box.key: Card.from_box(box, leaving[box.key], arriving[box.key]) for box in scene.boxes}
         frames, order = _whole_frames(scene)
         home = {key: frame.key for frame in frames for key in frame.members}
         touching: dict[str, list[Wire]] = {frame.key: [] for frame in frames}
         for wire in scene.wires:
             for key in {home.get(wire.source), home.get(wire.target)} - {None}:
                 touching[str(key)].append(wire)
-        clusters = {frame.key: Cluster.of(frame, cards, touching[frame.key]) for frame in frames}
+        clusters = {frame.key: Cluster.from_frame(frame, cards, touching[frame.key]) for frame in frames}
         sizes = {key: clusters[key].size if key in clusters else cards[key].size for key in order}
         links: dict[Link, None] = {}
         for wire in scene.wires:
@@ -254,7 +254,7 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
         title: for those who cannot see it.
         fits: whether it is HTML for a page: as wide as there is room, and by a click in its own size.
     """
-    layout = PlacedScene.of(scene)
+    layout = PlacedScene.from_scene(scene)
     width, height = (f"{length:.0f}" for length in (layout.size.width, layout.size.height))
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '

@@ -17,7 +17,7 @@ def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, labe
     name = f"graph {named_by(label)}of {counted(len(graph.operators), 'operator')}"
     yield f"{name}{f' on {where}' if where else NOT_COMPILED}"
     if plan is not None:
-        fates = Fates.of(graph, plan)
+        fates = Fates.from_graph(graph, plan)
         kinds = [fates.kind(index) for index in range(len(graph.operators))]
         yield (
             f"{counted(len(plan.kernels), 'kernel')}; "
@@ -47,7 +47,7 @@ def operators(
     graph: GraphDescription, plan: CompiledPlan | None, start: int = 0, stop: int | None = None
 ) -> Iterator[str]:
     """Yield a line for each operator, or for those from ``start`` to before ``stop``."""
-    fates = Fates.of(graph, plan)
+    fates = Fates.from_graph(graph, plan)
     rows = []
     for index, operator in enumerate(graph.operators[start:stop], start):
         results = ", ".join(str(graph.values[value].descriptor) for value in operator.results)

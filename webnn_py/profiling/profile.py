@@ -51,6 +51,6 @@ def profile(graph: MLGraph, feeds: Mapping[str, object], *, repeat: int = 10) ->
 
     async def work() -> GraphProfile:
         measured = await measure(context.device, graph.handle, given, graph.output_descriptors, times)
-        return GraphProfile.of(str(context.backend), measured)
+        return GraphProfile.from_measurement(str(context.backend), measured)
 
     return context.enqueue("profile", work, held_bytes=byte_length(given))

@@ -132,7 +132,7 @@ class GraphProfile:
     rates: DeviceRates
 
     @classmethod
-    def of(cls, device: str, measured: Measurement) -> Self:
+    def from_measurement(cls, device: str, measured: Measurement) -> Self:
         """Sum up what was measured: the faster half of the runs, since others have disturbed the rest."""
         runs = _faster_half(measured.runs, lambda run: run.seconds)
         plain, row = (

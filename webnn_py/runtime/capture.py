@@ -10,7 +10,7 @@ from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.errors import InvalidStateError
 from webnn_py.runtime.bindings import Feed
 from webnn_py.runtime.contexts import OpenContext
-from webnn_py.runtime.runs import Plan, Request
+from webnn_py.runtime.runs import BoundGraph, Request
 from webnn_py.runtime.tensor import Tensor
 
 
@@ -52,9 +52,9 @@ class CapturedRun:
                 )
 
     @classmethod
-    def of(cls, opened: OpenContext, plan: Plan, request: Request, results: Mapping[str, Tensor]) -> Self:
+    def from_run(cls, opened: OpenContext, bound: BoundGraph, request: Request, results: Mapping[str, Tensor]) -> Self:
         """Freeze a run that was enqueued."""
-        graph = plan.graph
+        graph = bound.graph
 
         def buffer_of(name: str, place: Feed) -> MLBuffer:
             assert isinstance(place, Tensor)  # noqa: S101 - for type checkers: see check_first()
@@ -64,7 +64,7 @@ class CapturedRun:
             graph,
             {name: buffer_of(name, request.feeds[name]) for name in graph.input_descriptors},
             {
-                name: buffer_of(name, results[name]) if name in results else plan.outputs[name]
+                name: buffer_of(name, results[name]) if name in results else bound.outputs[name]
                 for name in graph.output_descriptors
             },
             dict(request.feeds),

@@ -42,7 +42,7 @@ class Request:
 
 
 @attrs.frozen(eq=False)
-class Plan:
+class BoundGraph:
     """The graph for one set of shapes, and the session's own buffers for what has no place on the device.
 
     One buffer for each is enough, also for runs that overlap: the device timeline writes, computes and reads in order.

@@ -25,7 +25,7 @@ from webnn_py.runtime.capture import CapturedRun
 from webnn_py.runtime.contexts import ContextReference, OpenContext
 from webnn_py.runtime.models import Model, Progress
 from webnn_py.runtime.records import TensorDescriptor, TensorLocation
-from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
+from webnn_py.runtime.runs import BoundGraph, Enqueued, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 
 Feeds = Mapping[str, Any]
@@ -77,7 +77,7 @@ class InferenceSession(Handle):
     _expected: ExpectedInputs
     _everything: Fetches
     _captured: CapturedRun | None
-    _plans: dict[ShapeKey, Plan]
+    _bound_graphs: dict[ShapeKey, BoundGraph]
     _line: trio.Lock
     """First come, first served: runs stay in order while one waits for its graph or its buffers."""
     _released: bool
@@ -95,7 +95,7 @@ class InferenceSession(Handle):
         self._expected = ExpectedInputs(model.inputs, model.sizes)
         self._everything = Fetches(tuple(model.outputs))
         self._captured = None
-        self._plans = {}
+        self._bound_graphs = {}
         self._line = trio.Lock()
         self._released = False
         self.input_descriptors = MappingProxyType(dict(model.inputs))
@@ -122,7 +122,7 @@ class InferenceSession(Handle):
         them, on devices that can do that, from when its graph is made: at once where the model says all shapes,
         otherwise at the first run. Of several graphs, those of all.
         """
-        of_graphs = [plan.graph.in_place.items() for plan in self._plans.values()]
+        of_graphs = [bound.graph.in_place.items() for bound in self._bound_graphs.values()]
         return MappingProxyType(dict(set.intersection(*map(set, of_graphs)) if of_graphs else ()))
 
     @property
@@ -160,13 +160,13 @@ class InferenceSession(Handle):
         if self._options.enable_graph_capture:
             return await self._run_captured(feeds, fetches)
         request = self._request(feeds, fetches)
-        plan = self._plans.get(request.key)
-        if plan is None or self._line.locked() or not plan.is_ready(request):
+        bound = self._bound_graphs.get(request.key)
+        if bound is None or self._line.locked() or not bound.is_ready(request):
             async with self._line:
                 enqueued = await self._prepare_and_enqueue(request)
         else:
-            plan.check(self._opened, request)
-            enqueued = plan.enqueue(self._opened, request, {})
+            bound.check(self._opened, request)
+            enqueued = bound.enqueue(self._opened, request, {})
         return await self._gathered(enqueued)
 
     def _request(self, feeds: Feeds, fetches: FetchesLike) -> Request:
@@ -184,12 +184,12 @@ class InferenceSession(Handle):
         self._check_usable("run", WHILE_PENDING)
         fresh: dict[str, MLBuffer] = {}
         try:
-            plan = await self._plan(request.key, request.shapes)
-            plan.check(self._opened, request)
-            await plan.make_buffers(self._opened, request, fresh)
+            bound = await self._bound_graph(request.key, request.shapes)
+            bound.check(self._opened, request)
+            await bound.make_buffers(self._opened, request, fresh)
             self._check_usable("run", WHILE_PENDING)
-            plan.check(self._opened, request)
-            return plan.enqueue(self._opened, request, fresh)
+            bound.check(self._opened, request)
+            return bound.enqueue(self._opened, request, fresh)
         except BaseException as error:
             for buffer in fresh.values():
                 buffer.destroy()
@@ -201,17 +201,19 @@ class InferenceSession(Handle):
         """Make the graph, if the model says all shapes."""
         if not self._expected.open:
             async with self._line:
-                await self._plan((), {})
+                await self._bound_graph((), {})
 
-    async def _plan(self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]], method: str = "run") -> Plan:
-        plan = self._plans.get(key)
-        if plan is None:
+    async def _bound_graph(
+        self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]], method: str = "run"
+    ) -> BoundGraph:
+        bound = self._bound_graphs.get(key)
+        if bound is None:
             graph = await self._model.graph(self._opened, shapes, self._options.progress)
             if self._released:
                 self._model.release(graph)
                 self._check_usable(method, WHILE_PENDING)
-            plan = self._plans[key] = Plan(graph)
-        return plan
+            bound = self._bound_graphs[key] = BoundGraph(graph)
+        return bound
 
     async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
         """Return the graph of runs, which is made if there is none.
@@ -221,14 +223,14 @@ class InferenceSession(Handle):
         """
         self._check_usable("run")
         async with self._line:
-            return (await self._plan(tuple(shapes.values()), shapes)).graph
+            return (await self._bound_graph(tuple(shapes.values()), shapes)).graph
 
     def _forget(self, key: ShapeKey) -> None:
         """Let go of the graph of shapes, which nothing uses, and of its buffers."""
-        plan = self._plans.pop(key, None)
-        if plan is not None:
-            plan.destroy_buffers()
-            self._model.release(plan.graph)
+        bound = self._bound_graphs.pop(key, None)
+        if bound is not None:
+            bound.destroy_buffers()
+            self._model.release(bound.graph)
 
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
         if not enqueued.reads:
@@ -248,8 +250,8 @@ class InferenceSession(Handle):
                 self._check_usable("run", WHILE_PENDING)
                 if self._captured is None:
                     enqueued = await self._prepare_and_enqueue(request)
-                    plan = self._plans[request.key]
-                    self._captured = CapturedRun.of(self._opened, plan, request, enqueued.results)
+                    bound = self._bound_graphs[request.key]
+                    self._captured = CapturedRun.from_run(self._opened, bound, request, enqueued.results)
                     return enqueued.results
         captured = self._captured
         if not captured.is_repeated_by(feeds, fetches):
@@ -280,7 +282,7 @@ class InferenceSession(Handle):
         async with self._while_pending("profile"):
             async with self._line:
                 self._check_usable("profile", WHILE_PENDING)
-                graph = (await self._plan(tuple(shapes.values()), shapes, "profile")).graph
+                graph = (await self._bound_graph(tuple(shapes.values()), shapes, "profile")).graph
             return await profile(graph, {name: arrays[name] for name in graph.input_descriptors}, repeat=repeat)
 
     async def check_finite(self, feeds: Feeds) -> NonFinite | None:
@@ -354,10 +356,10 @@ class InferenceSession(Handle):
             return
         self._released = True
         self._captured = None
-        for plan in self._plans.values():
-            plan.destroy_buffers()
-            self._model.release(plan.graph)
-        self._plans.clear()
+        for bound in self._bound_graphs.values():
+            bound.destroy_buffers()
+            self._model.release(bound.graph)
+        self._bound_graphs.clear()
         self._open_sessions.pop(self, None)
         self._hold.release()
 

@@ -13,7 +13,7 @@ from webnn_py.core.operators.operand import MLOperand
 from webnn_py.devices.composites.drawn_out import spelled_out
 from webnn_py.drawn_graphs import drawing_of
 from webnn_py.regular_files import open_regular, read_regular
-from webnn_py.webnn_files.drawing import draw
+from webnn_py.webnn_files.building import draw
 from webnn_py.webnn_files.text import WebnnFileError, read_text
 from webnn_py.webnn_files.weights import TensorFile
 from webnn_py.webnn_files.writing import write_files

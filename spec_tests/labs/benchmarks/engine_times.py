@@ -37,7 +37,7 @@ class Effort:
 
 async def contender(context, drawn, feeds, state=NO_STATE):
     """Build a drawing; return what computes it from host to host, with its state on the device, and the seconds."""
-    built = await Built.of(context, *drawn, feeds, clock=process_time)
+    built = await Built.on_context(context, *drawn, feeds, clock=process_time)
     read = [target for name, target in built.outputs.items() if name not in state]
     written = {name: buffer for name, buffer in built.inputs.items() if name not in state.values()}
     turns = cycle(_turns(built.inputs, built.outputs, state))

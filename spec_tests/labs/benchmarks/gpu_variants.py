@@ -294,7 +294,7 @@ async def built(context: MLContext, model: Model, *left_out: str) -> Contender:
     builder = MLGraphBuilder(context)
     outputs = model.draw(builder)
     with passes_left_out(*left_out):
-        return Contender(await Built.of(context, builder, outputs, {"x": model.data}))
+        return Contender(await Built.on_context(context, builder, outputs, {"x": model.data}))
 
 
 async def compared(ml: webnn_py.ML, model: Model, options: argparse.Namespace) -> dict:

@@ -65,7 +65,7 @@ def gpu_last_column_of_a_tile_is_left_out(put, store, tag, row, column):
     return [f"if ({column} + 1u != {store._plan.columns}u) {{ {line} }}" for line in put(store, tag, row, column)]
 
 
-@FAULTS.at(f"{CODEGEN}.gemm.gemv_plan.GemvPlan.steps", GPU, CASES, only="gemv or (wgpu and matmul)")
+@FAULTS.at(f"{CODEGEN}.gemm.gemv_tiling.GemvTiling.steps", GPU, CASES, only="gemv or (wgpu and matmul)")
 def gpu_last_step_of_a_gemv_is_left_out(steps, plan):
     return max(1, steps(plan) - 1)
 
@@ -90,7 +90,7 @@ def gpu_queries_see_the_key_behind_their_own(masked, writer):
     return [line.replace("key <= begin", "key <= 1 + begin") for line in masked(writer)]
 
 
-@FAULTS.at(f"{CODEGEN}.gemm.four_bit_plan.FourBitPlan.common_point", f"{GPU}/test_four_bit_gemv.py")
+@FAULTS.at(f"{CODEGEN}.gemm.four_bit_tiling.FourBitTiling.common_point", f"{GPU}/test_four_bit_gemv.py")
 def gpu_common_zero_point_is_that_of_other_bits(point, plan):
     return None if point(plan) is None else point(plan) ^ 1
 
@@ -114,7 +114,7 @@ def gpu_arena_forgets_readers(intervals, kernels):
     return intervals([attrs.evolve(kernel, reads=()) for kernel in kernels])
 
 
-@FAULTS.at("webnn_py.devices.plan.Interval.overlaps", "spec_tests/device/test_plan.py")
+@FAULTS.at("webnn_py.devices.arena.Interval.overlaps", "spec_tests/device/test_arena.py")
 def intervals_end_too_soon(overlaps, interval, other):
     return interval.first < other.last and other.first < interval.last
 

@@ -65,7 +65,7 @@ def scan_goes_forward_alone(sweep, call, count, directions):
     return attrs.evolve(made, backwards=[0] * len(made.backwards), prepended=[0] * len(made.prepended))
 
 
-@FAULTS.at(f"{MODELS}.conversion.rolled_loops._SortedBody._scanned", "spec_tests/on_onnxruntime/test_imported_loops.py")
+@FAULTS.at(f"{MODELS}.conversion.loops._SortedBody._scanned", "spec_tests/on_onnxruntime/test_imported_loops.py")
 def loops_go_forward_alone(scanned, body, node, indices):
     return scanned(body, node, indices)[0], 0
 

@@ -6,7 +6,7 @@ from onnx import helper, numpy_helper
 from spec_tests.onnx_models.single_node import assert_same, int64s, make_model, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
 from webnn_py.core.graph import Constant
-from webnn_py.devices.plan import split_constant
+from webnn_py.devices.arena import split_constant
 from webnn_py.drawn_graphs import drawing_of
 from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.folding import evaluation

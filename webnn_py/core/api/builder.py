@@ -538,7 +538,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
 
     def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
         # spec: create an MLOperand 1-5
-        operand = MLOperand.of(value.descriptor, origin, name)
+        operand = MLOperand.from_descriptor(value.descriptor, origin, name)
         operand._builder = self._reference
         self._values[operand] = value
         return operand

@@ -364,7 +364,7 @@ class Device:
 
     def fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
         """Mark storages that a step should have written, and report the ``line`` of the call that requested it."""
-        failure = Failure.of(f"{method} failed: {device_text(error)}", line)
+        failure = Failure.from_text(f"{method} failed: {device_text(error)}", line)
         if self.is_lost:
             failure.mark_reported()  # the loss reports it, and no reads follow
         _mark(storages, failure)

@@ -25,7 +25,7 @@ class MLOperand(NoArray, Handle):
     _name: str
 
     @classmethod
-    def of(cls, descriptor: MLOperandDescriptor, origin: str = "", name: str = "") -> Self:
+    def from_descriptor(cls, descriptor: MLOperandDescriptor, origin: str = "", name: str = "") -> Self:
         """Return the handle of a value, for builders. Not in the specification.
 
         Args:

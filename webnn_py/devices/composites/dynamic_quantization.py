@@ -121,8 +121,8 @@ def step_by_step(
 ) -> list[MLOperand]:
     """Draw :func:`dynamic_quantize_lstm`."""
     steps, batch, size = x.shape
-    of_x = _Factor.of(builder, w, w_zero_point, w_scale, w_ends)
-    of_state = _Factor.of(builder, r, r_zero_point, r_scale, r_ends)
+    of_x = _Factor.from_quantized(builder, w, w_zero_point, w_scale, w_ends)
+    of_state = _Factor.from_quantized(builder, r, r_zero_point, r_scale, r_ends)
     peepholes = () if peephole_weight is None else builder.split(peephole_weight, 3)
     of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))
     inputs = builder.split(of_input, steps) if steps > 1 else [of_input]
@@ -185,7 +185,7 @@ class _Factor:
     scale: MLOperand
 
     @classmethod
-    def of(
+    def from_quantized(
         cls, builder: Builder, x: MLOperand, zero_point: MLOperand | None, scale: MLOperand, ends: Sequence[int]
     ) -> _Factor:
         floats = builder.cast(x, "float32")

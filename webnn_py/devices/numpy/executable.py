@@ -16,6 +16,7 @@ import numpy as np
 
 from webnn_py.core.device.backend import HostArray, KernelTiming, Memory, Storage
 from webnn_py.core.graph import Constant, Graph, Node, Output, Value
+from webnn_py.devices.arena import lay_out, lifetimes, split_constant
 from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.devices.numpy.scratch import ScratchPool
 from webnn_py.devices.numpy.table import (
@@ -30,7 +31,6 @@ from webnn_py.devices.numpy.table import (
     run_node,
 )
 from webnn_py.devices.numpy.views import find_views
-from webnn_py.devices.plan import lay_out, lifetimes, split_constant
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.devices.worker_thread import SHORT_SECONDS, computing_time
@@ -126,7 +126,7 @@ class NumpyGraph:
         self._place_intermediates(live, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
         constant_bytes = self.byte_length - self._intermediate_bytes + sum(memory.byte_length for memory in self.shared)
-        self.plan = CompiledPlan.of(self._planned(), folded, live, (self._intermediate_bytes, constant_bytes))
+        self.plan = CompiledPlan.from_kernels(self._planned(), folded, live, (self._intermediate_bytes, constant_bytes))
         self.expected_seconds, self.is_measured = sum(work.values()) * SECONDS_PER_OPERATION, False
         shared.enter(self._shared)
 
@@ -297,7 +297,7 @@ class NumpyGraph:
                 except DispatchError:
                     raise
                 except Exception as error:
-                    raise DispatchError.of(call.node, error) from error
+                    raise DispatchError.from_error(call.node, error) from error
                 if self.stopped:
                     break
         seconds = clock() - started
@@ -347,7 +347,7 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
         try:
             arrays.update(zip(node.results, run_node(node, [arrays[value] for value in node.inputs]), strict=True))
         except Exception as error:
-            raise DispatchError.of(node, error) from error
+            raise DispatchError.from_error(node, error) from error
     return arrays
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from webnn_py.core.graph import Node
+from webnn_py.devices.arena import ALIGNMENT
 from webnn_py.devices.numpy.table import Array, Kernel
-from webnn_py.devices.plan import ALIGNMENT
 
 K = TypeVar("K", bound=Hashable)
 

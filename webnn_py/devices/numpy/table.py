@@ -89,7 +89,7 @@ class DispatchError(RuntimeError):
     """A kernel raised; the text names operator, label and operands."""
 
     @classmethod
-    def of(cls, node: Node | None, error: Exception) -> "DispatchError":
+    def from_error(cls, node: Node | None, error: Exception) -> "DispatchError":
         """Return the error that reports ``error``, raised by the kernel of ``node``."""
         return cls(f"{node}: {device_text(error)}")
 

@@ -126,7 +126,7 @@ class Pattern:
     operators: frozenset[Operator[..., Any]]
 
     @classmethod
-    def of(cls, drawing: Callable[..., Any]) -> Pattern:
+    def from_drawing(cls, drawing: Callable[..., Any]) -> Pattern:
         """Return the pattern that a function draws."""
         hints = inspect.get_annotations(drawing)
         _builder, *names = inspect.signature(drawing).parameters

@@ -55,7 +55,7 @@ class RewriteRule:
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
         """Return the patterns that the drawings describe."""
-        return tuple(map(Pattern.of, self.drawings))
+        return tuple(map(Pattern.from_drawing, self.drawings))
 
     def refusal(self, node: Node, match: Match, graph: Graph) -> str | None:
         """Return the reason why a match is not replaced; None where it is replaced."""

@@ -91,7 +91,7 @@ class WgpuBackend:
         self.capabilities = capabilities_of(longest_operand(device), shader_int64=self._features.shader_int64)
         self._queue = NativeQueue(device)
         self._cached = cached
-        self._pipelines = Pipelines.of(device, cached)
+        self._pipelines = Pipelines.on_device(device, cached)
         self._resources = GraphResources(device, self._queue, self._pipelines, self._features, SharedConstants())
         self._staging = ReadbackPool(device)
         self._copies = BufferCopies(device)
@@ -347,7 +347,7 @@ class WgpuBackend:
     def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
         is_reported_by_loss = is_lost(self.device)
         for method, written in self._unsubmitted:
-            failure = Failure.of(f"{method} failed: {device_text(error)}")
+            failure = Failure.from_text(f"{method} failed: {device_text(error)}")
             if is_reported_by_loss:
                 failure.mark_reported()
             for storage in written:

@@ -157,7 +157,7 @@ def create_exportable_buffer(
     method = "create_exportable_buffer"
     context.device_timeline.trio_run.check(f"{method}()", is_call=False)
     try:
-        WebGPUInterop.of(context, f"{method}()", "export_to_gpu() lends any buffer on WebGPU")
+        WebGPUInterop.on_context(context, f"{method}()", "export_to_gpu() lends any buffer on WebGPU")
         exports = _exports_to(gpu_device, usage)
         flags = {"readable": readable, "writable": writable}
         buffer = context.make_buffer(method, data_type=data_type, shape=shape, label=label, **flags)

@@ -1,7 +1,7 @@
 """``If``, ``Loop`` and ``Scan``: their inner graphs are converted in place of the node, once for each iteration.
 
 What decides how often is known while building: trip counts and a loop's conditions are static. Where the device has
-loops, a ``Loop`` is one node, if it can be (``rolled_loops``). Of an ``If`` whose condition is not static, both
+loops, a ``Loop`` is one node, if it can be (``loops``). Of an ``If`` whose condition is not static, both
 branches are computed, and the condition chooses between what they give.
 """
 
@@ -18,7 +18,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import Refused, refuse
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.conversion.rolled_loops import rolled_loop
+from webnn_py.onnx_models.conversion.loops import rolled_loop
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, Surroundings, tensor_of
 from webnn_py.onnx_models.problems import Problem, RefusedWithWayOut, worded
 from webnn_py.onnx_models.reading.element_types import is_of_numpy

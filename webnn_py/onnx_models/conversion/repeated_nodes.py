@@ -45,7 +45,7 @@ class RepeatedNode:
     wanted: tuple[bool, ...]
 
     @classmethod
-    def of(cls, node: NodeProto, needed: Container[str]) -> Self:
+    def from_node(cls, node: NodeProto, needed: Container[str]) -> Self:
         """Read a node, of which outputs of these names are needed."""
         outputs = tuple(node.output[:])
         wanted = tuple([bool(name) and name in needed for name in outputs])
@@ -88,7 +88,10 @@ class Repetition:
         """Return the nodes of an inner graph, which are read the first time."""
         known = self._bodies.get(id(needed))
         if known is None:
-            known = self._bodies[id(needed)] = needed, [RepeatedNode.of(node, needed.names) for node in needed.nodes]
+            known = self._bodies[id(needed)] = (
+                needed,
+                [RepeatedNode.from_node(node, needed.names) for node in needed.nodes],
+            )
         return known[1]
 
     def key(self, node: NodeProto, values: Sequence[Value | None], wanted: Sequence[bool]) -> Hashable:

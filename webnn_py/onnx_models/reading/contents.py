@@ -46,7 +46,7 @@ class ModelMetadata:
     properties: Mapping[str, str]
 
     @classmethod
-    def of(cls, proto: ModelProto) -> Self:
+    def from_proto(cls, proto: ModelProto) -> Self:
         """Read it."""
         return cls(
             producer_name=proto.producer_name,

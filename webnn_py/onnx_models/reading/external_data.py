@@ -43,7 +43,7 @@ class ModelFolders:
     own: tuple[Path, ...]
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def from_path(cls, path: Path) -> Self:
         """Return the folders of a model's file.
 
         In a cache of Hugging Face's, ``snapshots/<revision>`` has links to ``blobs``; the folder of both is the model's
@@ -83,7 +83,7 @@ def read_external_data(tensors: Iterable[TensorProto], model: Path, own_size: in
         UnsupportedModelError: the tensors are longer than the limits allow.
         OSError: a file cannot be read.
     """
-    folders = ModelFolders.of(model)
+    folders = ModelFolders.from_path(model)
     sizes: dict[Path, int] = {}
     external = list(tensors)
     places = [_place(tensor, folders, sizes) for tensor in external]

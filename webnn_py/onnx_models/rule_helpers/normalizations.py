@@ -32,7 +32,7 @@ def _drawing(square: Callable[..., Any], divided: Callable[..., Any]) -> Callabl
     return drawing
 
 
-_PATTERNS: Final = tuple(map(Pattern.of, starmap(_drawing, product(SQUARES, DIVIDED))))
+_PATTERNS: Final = tuple(map(Pattern.from_drawing, starmap(_drawing, product(SQUARES, DIVIDED))))
 """A division by the root of a mean square; what is squared may be drawn twice, as x less its mean."""
 
 

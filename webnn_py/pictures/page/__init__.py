@@ -41,9 +41,9 @@ def page_of(
         summary: lines about the whole graph.
         title: of the page.
     """
-    scene = Scene.of(graph, plan)
-    fates = Fates.of(graph, plan)
-    layout = PlacedScene.of(scene)
+    scene = Scene.from_graph(graph, plan)
+    fates = Fates.from_graph(graph, plan)
+    layout = PlacedScene.from_scene(scene)
     places = {box.key: place for place, box in enumerate(scene.boxes)}
     frames = [
         {
@@ -155,7 +155,7 @@ def _value(value: DrawnValue, elements: Array | None) -> dict[str, Any]:
 
 def _statistics(elements: Array, descriptor: MLOperandDescriptor) -> dict[str, Any]:
     """Statistics for the page: numbers as text in six digits, integers whole."""
-    found = attrs.asdict(ConstantStatistics.of(elements, descriptor))
+    found = attrs.asdict(ConstantStatistics.from_data(elements, descriptor))
     for name in ("min", "max", "mean", "std"):
         number = found[name]
         found[name] = None if number is None else str(number) if isinstance(number, int) else f"{number:.6g}"

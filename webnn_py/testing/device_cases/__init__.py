@@ -7,8 +7,8 @@ From the top::
     tensors   arrays as they are written, and how results are compared
 """
 
-from webnn_py.testing.device_cases.drawing import Drawn
 from webnn_py.testing.device_cases.files import Case, load_all
+from webnn_py.testing.device_cases.graphs import Drawn
 
 __all__ = ["Case", "Drawn", "operator_cases"]
 

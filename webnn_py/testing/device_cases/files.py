@@ -27,7 +27,7 @@ import attrs
 import numpy as np
 
 from webnn_py.core.api.context import MLContext
-from webnn_py.testing.device_cases.drawing import DRAWERS, Drawn, run
+from webnn_py.testing.device_cases.graphs import DRAWERS, Drawn, run
 from webnn_py.testing.device_cases.tensors import Array, decode, difference
 
 FOLDER: Final = Path(__file__).parent

@@ -20,7 +20,7 @@ class Failure:
         self._unreported = unreported
 
     @classmethod
-    def of(cls, text: str, line: Line | None = None) -> "Failure":
+    def from_text(cls, text: str, line: Line | None = None) -> "Failure":
         """Return the failure of a step.
 
         Args:

@@ -21,18 +21,18 @@ from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, kernel
 
 def multiply_adds(node: Node) -> float:
     """Return the multiply-adds: one for each element of the output and each element that it sums over."""
-    return Convolution.of(node).multiply_adds
+    return Convolution.from_node(node).multiply_adds
 
 
 def transposed_multiply_adds(node: Node) -> float:
     """Return the multiply-adds: one for each element of the input and each element that it is added to."""
-    conv = Convolution.of(node)
+    conv = Convolution.from_node(node)
     return float(node.operand("input").element_count * conv.group_outputs * conv.tap_count)
 
 
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
-    conv = Convolution.of(node)
+    conv = Convolution.from_node(node)
     if conv.is_one_by_one:
         return one_by_one(conv)
     return conv.upright(overlapping_rows(conv) if has_overlapping_rows(conv) else PreparedKernel(Im2col(conv).prepare))
@@ -41,7 +41,7 @@ def conv2d(node: Node) -> Kernel:
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)
 def conv_transpose2d(node: Node) -> Kernel:
     """Multiply rows of the images by the filter, then add the products of the same place."""
-    conv = Convolution.of(node)
+    conv = Convolution.from_node(node)
     vertical, horizontal = conv.slides
     most = min(PRODUCT_TILE, conv.most_elements)
     rows = tile_size(vertical.size, most / (conv.output_channels * conv.tap_count * horizontal.size))

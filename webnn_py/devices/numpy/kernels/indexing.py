@@ -104,7 +104,7 @@ def gather_one(node: Node, axis: int, size: int) -> Kernel:
 
 @kernel(indexing.scatter_nd)
 def scatter_nd(node: Node) -> Kernel:
-    slices = Slices.of(node)
+    slices = Slices.from_node(node)
 
     def put(input: Array, indices: Array, updates: Array, output: Array) -> None:
         if input is not output:  # a cache that is updated in its place
@@ -131,7 +131,7 @@ class Slices:
     scratch: Array
 
     @classmethod
-    def of(cls, node: Node) -> "Slices":
+    def from_node(cls, node: Node) -> "Slices":
         """Return the slices that a node's ``indices`` select."""
         shape, (*outer, length) = node.operand("input").shape, node.operand("indices").shape
         count = min(math.prod(outer), BLOCK, allowance(node) // (2 * NUMBER_BYTES))

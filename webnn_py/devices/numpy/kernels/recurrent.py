@@ -50,7 +50,7 @@ class Sizes:
     backward: tuple[bool, ...]
 
     @classmethod
-    def of(cls, node: Node) -> Sizes:
+    def from_node(cls, node: Node) -> Sizes:
         """Return the sizes of the node."""
         steps, batch, features = (1, *node.operand("input").shape)[-3:]
         direction = node.options.get("direction", "forward")
@@ -85,7 +85,7 @@ class Parameters:
     peepholes: Array | None
 
     @classmethod
-    def of(cls, given: Mapping[str, Array], sizes: Sizes) -> Parameters:
+    def from_given(cls, given: Mapping[str, Array], sizes: Sizes) -> Parameters:
         """Return the parameters of a network."""
 
         def by_gate(name: str) -> Array:
@@ -109,7 +109,7 @@ PrepareStep = Callable[[Parameters, Sequence[Array]], Step]
 
 
 def _work(node: Node) -> float:
-    sizes = Sizes.of(node)
+    sizes = Sizes.from_node(node)
     weights = node.operand("weight").element_count + node.operand("recurrent_weight").element_count
     return float(sizes.steps * sizes.batch * weights)
 
@@ -135,7 +135,7 @@ class Network:
             make_step: makes the function that prepares steps.
             states: the states before the first step, the hidden state first; as many outputs receive the last ones.
         """
-        self._sizes = sizes = Sizes.of(node)
+        self._sizes = sizes = Sizes.from_node(node)
         self._is_cell = "steps" not in node.options
         self._names = [STATES.get(name, name) for name in node.operands]
         self._initial = states
@@ -166,7 +166,7 @@ class Network:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
         outputs = arrays[len(self._names) :]
-        parameters = Parameters.of(given, self._sizes)
+        parameters = Parameters.from_given(given, self._sizes)
         step = self._prepare_step(parameters, self._states)
         for start in tile_starts(self._sizes.batch, self._sizes.rows):
             rows = slice(start, start + self._sizes.rows)

@@ -13,7 +13,7 @@ from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.core.device.backend import Storage
 from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.core.operators import conversion, matrix
-from webnn_py.devices.plan import split_constant
+from webnn_py.devices.arena import split_constant
 from webnn_py.devices.rewriting.node_rules import NodeRule, of_operators
 from webnn_py.devices.rewriting.passes import PassContext
 

@@ -53,7 +53,7 @@ class Convolution:
     is_turned: bool
 
     @classmethod
-    def of(cls, node: Node) -> Self:
+    def from_node(cls, node: Node) -> Self:
         """Return the convolution of a node."""
         options: Any = node.options
         layout = options["input_layout"]

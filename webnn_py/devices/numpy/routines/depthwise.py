@@ -48,7 +48,7 @@ def overlapping_rows(conv: Convolution) -> PreparedKernel:
     channels = tile_size(conv.groups, most / (spanned * row + rows * sums))
     starts = tile_starts(height, rows)
     tops = [first * vertical.stride - vertical.begin for first in starts]
-    copies = ColumnCopies.of(conv, channels, spanned, tops)
+    copies = ColumnCopies.from_convolution(conv, channels, spanned, tops)
     matrices = matrices_of(conv, copies.memory, rows)
     results = scratch((channels if sums else 0, conv.group_outputs, rows, width))
 
@@ -104,7 +104,7 @@ class ColumnCopies:
     height: int
 
     @classmethod
-    def of(cls, conv: Convolution, channels: int, rows: int, tops: Sequence[int]) -> Self:
+    def from_convolution(cls, conv: Convolution, channels: int, rows: int, tops: Sequence[int]) -> Self:
         """Return the copies of ``rows`` rows of ``channels`` channels; ``tops`` are all first rows."""
         (vertical, horizontal), width = conv.slides, conv.output_sizes[1]
         memory = scratch((channels, rows, horizontal.window, width))

@@ -43,7 +43,7 @@ class Tiles:
     starts: list[tuple[int, int, int]]
 
     @classmethod
-    def of(cls, conv: Convolution) -> Self:
+    def from_convolution(cls, conv: Convolution) -> Self:
         """Return tiles that fit into the scratch, of whole images if possible."""
         height = conv.output_sizes[0]
         most = min(VECTOR_TILE if conv.has_few_outputs else PRODUCT_TILE, conv.most_elements)
@@ -96,7 +96,7 @@ class Im2col:
 
     def __init__(self, conv: Convolution) -> None:
         self._conv = conv
-        self._tiles = tiles = Tiles.of(conv)
+        self._tiles = tiles = Tiles.from_convolution(conv)
         rows, width = tiles.rows, conv.output_sizes[1]
         stack = (tiles.images, tiles.groups)
         self._patches = scratch((*stack, conv.group_inputs * conv.tap_count, rows * width))

@@ -116,7 +116,7 @@ class FinitePools:
     largest: float = 2.0**LEAST_INPUTS
 
     @classmethod
-    def of(cls, graph: Graph, is_guarded: Callable[[Node], bool], ranges: ValueRanges) -> FinitePools:
+    def from_graph(cls, graph: Graph, is_guarded: Callable[[Node], bool], ranges: ValueRanges) -> FinitePools:
         """Return the pools of a graph, if its inputs have fewer elements than the pools read.
 
         Args:

@@ -323,7 +323,7 @@ class GuardedRules:
         ranges = value_ranges(contents)
         self._in_range = nodes_with_indices_in_range(graph, ranges)
         self._finite = finite_nodes(graph, ranges, contents)
-        self._pools = FinitePools.of(graph, _is_guarded_pool, ranges)
+        self._pools = FinitePools.from_graph(graph, _is_guarded_pool, ranges)
         self._inputs_ahead = set(self._pools.inputs)
         # Results that are written without a guard of their own, and outputs that are guarded instead.
         unguarded = {node for node in self._finite if node.operator.name in OWN_IF_FINITE} | self._pools.nodes

@@ -30,7 +30,7 @@ def dynamic_quantizations(graph: Graph) -> NodeRule | None:
         there = found.get(node)
         if there is None:
             return None
-        outputs = tuple(dynamic_quantize(MLOperand.of(node.operand("input"))))
+        outputs = tuple(dynamic_quantize(MLOperand.from_descriptor(node.operand("input"))))
         made = Node(DYNAMIC_QUANTIZE, current.operands, {}, outputs, there.quantization.label, there.drawn)
         results = (there.quantization.results[0], there.scale, there.zero_point)
         return dict(zip(results, made.results, strict=True))

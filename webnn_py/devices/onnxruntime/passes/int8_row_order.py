@@ -52,7 +52,7 @@ def paired(matrices: Sequence[Weights]) -> Order | None:
     count = len(order) // 2 * 2
     if count > MOST_ROWS:
         return None
-    loud = [one for matrix in matrices if (one := _Loud.of(matrix[:count])) is not None]
+    loud = [one for matrix in matrices if (one := _Loud.from_rows(matrix[:count])) is not None]
     if len(loud) < len(matrices):
         return None
     are_wrong: Flags = np.logical_or.reduce([one.pairs() for one in loud], axis=0)
@@ -85,7 +85,7 @@ class _Loud:
     left: Weights
 
     @classmethod
-    def of(cls, rows: Weights) -> _Loud | None:
+    def from_rows(cls, rows: Weights) -> _Loud | None:
         """Return the loud weights of a matrix; None where there are too many."""
         if np.count_nonzero(rows[:FIRST] > LOUD) > MOST_LOUD:
             return None

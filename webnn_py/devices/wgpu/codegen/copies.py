@@ -64,7 +64,7 @@ def copy_kernel(place: Place, target: Buffer, descriptor: MLOperandDescriptor) -
     count = descriptor.element_count
     layout = place.layout
     vec4s = Layout.dense((-(-count // WIDTH),)) if layout.is_dense else layout.vec4s()
-    transpose = BlockTranspose.of(layout, bits)
+    transpose = BlockTranspose.between(layout, bits)
     source, stored = bits.one, bits.vec4
     repeats = layout.repeats()
     if vec4s is not None:
@@ -86,7 +86,7 @@ def copy_kernel(place: Place, target: Buffer, descriptor: MLOperandDescriptor) -
 def is_exchanged(layout: Layout) -> bool:
     """Return whether a large view is better copied by a block transposition than read element by element."""
     large = math.prod(layout.shape) >= LARGE
-    return large and BlockTranspose.of(layout, element("uint32", shader_f16=False)) is not None
+    return large and BlockTranspose.between(layout, element("uint32", shader_f16=False)) is not None
 
 
 @attrs.frozen
@@ -108,7 +108,7 @@ class BlockTranspose:
     axis: int
 
     @classmethod
-    def of(cls, layout: Layout, bits: Element) -> BlockTranspose | None:
+    def between(cls, layout: Layout, bits: Element) -> BlockTranspose | None:
         """Return the transposition that copies from a layout; None if another copy is better."""
         merged = layout.merged()
         if math.prod(merged.shape) < LEAST_TRANSPOSED or len(merged.shape) < 2 or abs(merged.strides[-1]) <= 1:

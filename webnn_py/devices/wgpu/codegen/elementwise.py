@@ -37,7 +37,7 @@ class ElementwiseFunction:
     _text: str
 
     @classmethod
-    def of(
+    def ending_at(
         cls,
         lowering: Lowering,
         last: Node,
@@ -103,7 +103,7 @@ def _label(lowering: Lowering, nodes: list[Node]) -> str:
 
 def emit_elementwise(lowering: Lowering, node: Node) -> None:
     """Emit the kernel of an element-wise node and the nodes that are fused into it."""
-    fused = ElementwiseFunction.of(lowering, node)
+    fused = ElementwiseFunction.ending_at(lowering, node)
     descriptor = fused.result.descriptor
     output = lowering.element(fused.result)
     operands = BoundOperands(lowering)

@@ -59,7 +59,7 @@ class Epilogue:
         (self._value,) = node.results
         spare = lowering.features.max_storage_buffers - own_buffers - len(terms)
         last = lowering.epilogue(self._value, spare)
-        self._fused = None if last is None else ElementwiseFunction.of(lowering, last, self._value)
+        self._fused = None if last is None else ElementwiseFunction.ending_at(lowering, last, self._value)
         result = self._value if self._fused is None else self._fused.result
         self.shape = result.descriptor.shape
         self.count = result.descriptor.element_count

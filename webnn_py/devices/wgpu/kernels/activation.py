@@ -14,7 +14,7 @@ from webnn_py.devices.wgpu.codegen.reduction.combiners import log_sum_exp, nan_u
 from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
 from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_pointwise
 from webnn_py.devices.wgpu.codegen.reduction.reduce import emit_reduction
-from webnn_py.devices.wgpu.codegen.reduction.register_rows import RegisterRows, RegisterRowsPlan
+from webnn_py.devices.wgpu.codegen.reduction.register_rows import RegisterRows, RegisterTiling
 from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.devices.wgpu.records.element import compute_type, literal
 from webnn_py.devices.wgpu.records.graph_queries import sign_of_zero
@@ -115,13 +115,13 @@ def softmax(node: Node, lowering: Lowering) -> None:
     value = node.value("input")
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
     rows = ReductionRows(value.descriptor.shape, (node.options["axis"],))
-    plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
-    if plan is None:
+    tiling = RegisterTiling.for_rows(rows, lowering.features, packed=target.element.per_one > 1)
+    if tiling is None:
         _softmax_in_two(node, lowering, value, rows, target)
         return
     spare = lowering.features.max_storage_buffers - 1 - target.epilogue_buffers
     source = read_or_fuse(lowering, value, spare)
-    kernel = RegisterRows(lowering, label_of(node, source, target), rows, plan)
+    kernel = RegisterRows(lowering, label_of(node, source, target), rows, tiling)
     elements = kernel.read(source)
     highest = kernel.combine("max", elements)
     powers = kernel.map(lambda output, x: f"exp_f32({x} - {highest[output]})", elements, zero_beyond=True)
@@ -134,7 +134,7 @@ def softmax(node: Node, lowering: Lowering) -> None:
 
 def _softmax_in_two(node: Node, lowering: Lowering, value: Value, rows: ReductionRows, target: StoreTarget) -> None:
     """First the highest elements and the sums, then the results."""
-    operand = TensorOperand.of(lowering, value)
+    operand = TensorOperand.from_value(lowering, value)
     label = label_of(node, operand, target)
 
     def finish(variables: Sequence[str]) -> list[str]:

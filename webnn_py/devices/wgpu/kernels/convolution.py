@@ -13,7 +13,7 @@ from webnn_py.devices.wgpu.codegen.convolution.filter_packing import pack_filter
 from webnn_py.devices.wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
 from webnn_py.devices.wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue
-from webnn_py.devices.wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
+from webnn_py.devices.wgpu.codegen.gemm.gemv_tiling import MOST_VECTORS
 from webnn_py.devices.wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.devices.wgpu.codegen.gemm.operand_loader import OperandLoader
@@ -37,7 +37,7 @@ WHOLE_TILE: Final = 128
 
 @kernels(convolution.conv2d)
 def conv2d(node: Node, lowering: Lowering) -> None:
-    conv = ConvolutionShape.of(node, lowering)
+    conv = ConvolutionShape.from_node(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
     if has_long_windows(conv):
         emit_gather(lowering, conv, epilogue)
@@ -161,7 +161,7 @@ def emit_sides(
 
 @kernels(convolution.conv_transpose2d)
 def conv_transpose2d(node: Node, lowering: Lowering) -> None:
-    conv = ConvolutionShape.of(node, lowering)
+    conv = ConvolutionShape.from_node(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
     if (
         is_direct(conv) or has_long_windows(conv) or conv.phases > MOST_PHASES or is_finite(conv.filter) is False

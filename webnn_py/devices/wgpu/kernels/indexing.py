@@ -87,7 +87,7 @@ def gather_elements(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
     place = lowering.place(node.value("input"))
     moving = MovementKernel(lowering, result, [place], 1)
-    places = ElementIndices.of(node)
+    places = ElementIndices.from_node(node)
     statements = f"  return {moving.load(place, places.row(moving, 'i'))};"
     moving.emit("gatherElements", result.descriptor.element_count, lowering.target(result), statements)
 
@@ -96,7 +96,7 @@ def gather_elements(node: Node, lowering: Lowering) -> None:
 def gather_nd(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
     place = lowering.place(node.value("input"))
-    places = CoordinateIndices.of(node)
+    places = CoordinateIndices.from_node(node)
     moving = MovementKernel(lowering, result, [place], places.inner)
     inner = places.inner // moving.width
     found = places.row(moving, f"(i / {inner}u)")
@@ -122,7 +122,7 @@ class ElementIndices:
     inner: int = 1
 
     @classmethod
-    def of(cls, node: Node) -> "ElementIndices":
+    def from_node(cls, node: Node) -> "ElementIndices":
         axis, shape, indices = node.options["axis"], node.operand("input").shape, node.value("indices")
         return cls(indices, shape[axis], indices.descriptor.shape[axis], math.prod(shape[axis + 1 :]))
 
@@ -163,7 +163,7 @@ class CoordinateIndices:
     inner: int
 
     @classmethod
-    def of(cls, node: Node) -> "CoordinateIndices":
+    def from_node(cls, node: Node) -> "CoordinateIndices":
         shape, indices = node.operand("input").shape, node.value("indices")
         length = indices.descriptor.shape[-1]
         return cls(indices, shape[:length], math.prod(shape[length:]))
@@ -194,12 +194,12 @@ class CoordinateIndices:
 
 @kernels(indexing.scatter_elements)
 def scatter_elements(node: Node, lowering: Lowering) -> None:
-    scatter(lowering, node, ElementIndices.of(node))
+    scatter(lowering, node, ElementIndices.from_node(node))
 
 
 @kernels(indexing.scatter_nd)
 def scatter_nd(node: Node, lowering: Lowering) -> None:
-    scatter(lowering, node, CoordinateIndices.of(node))
+    scatter(lowering, node, CoordinateIndices.from_node(node))
 
 
 def scatter(lowering: Lowering, node: Node, places: ElementIndices | CoordinateIndices) -> None:

@@ -27,7 +27,7 @@ from webnn_py.devices.wgpu.codegen.reduction.combiners import (
 from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
 from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_pointwise
 from webnn_py.devices.wgpu.codegen.reduction.reduce import emit_reduction
-from webnn_py.devices.wgpu.codegen.reduction.register_rows import RegisterRows, RegisterRowsPlan
+from webnn_py.devices.wgpu.codegen.reduction.register_rows import RegisterRows, RegisterTiling
 from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.devices.wgpu.records.element import literal
 from webnn_py.devices.wgpu.records.layout import Layout
@@ -96,13 +96,15 @@ def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_ax
     scale, bias = (_parameter(lowering, _given(node, name), rows, parameter_axes) for name in ("scale", "bias"))
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
     epsilon = literal(_epsilon(node), "f32")
-    plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
-    if plan is None:
-        _normalize_in_two(node, lowering, (TensorOperand.of(lowering, value), scale, bias), rows, epsilon, target)
+    tiling = RegisterTiling.for_rows(rows, lowering.features, packed=target.element.per_one > 1)
+    if tiling is None:
+        _normalize_in_two(
+            node, lowering, (TensorOperand.from_value(lowering, value), scale, bias), rows, epsilon, target
+        )
         return
     spare = lowering.features.max_storage_buffers - 3 - target.epilogue_buffers  # scale, bias and output
     source = read_or_fuse(lowering, value, spare)
-    kernel = RegisterRows(lowering, label_of(node, source, target), rows, plan)
+    kernel = RegisterRows(lowering, label_of(node, source, target), rows, tiling)
     elements = kernel.read(source)
     count = literal(rows.count, "f32")
     sums = kernel.combine("+", kernel.map(lambda _, x: x, elements, zero_beyond=True))
@@ -131,9 +133,9 @@ def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
     rows = ReductionRows(shape, (len(shape) - 1,))
     factor = partial(inverse_root_mean_square, count=literal(rows.count, "f32"), epsilon=literal(_epsilon(node), "f32"))
     target = StoreTarget.with_epilogue(lowering, node.results[0], 3)  # and the operand and the factors
-    plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
-    if plan is None:
-        operand = TensorOperand.of(lowering, value)
+    tiling = RegisterTiling.for_rows(rows, lowering.features, packed=target.element.per_one > 1)
+    if tiling is None:
+        operand = TensorOperand.from_value(lowering, value)
         label = label_of(node, operand, target)
         sums = fold("f32", "+", 0, (scaled_square("({0} * {0})"),), lambda totals: factor(totals[0]))
         between = StoreTarget.between(lowering, "f32", rows.outputs)
@@ -142,7 +144,7 @@ def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
         emit_pointwise(lowering, label, [operand, factors], shape, lambda x, by: f"{x} * {by}", target)
         return
     source = read_or_fuse(lowering, value, lowering.features.max_storage_buffers - 1 - target.epilogue_buffers)
-    kernel = RegisterRows(lowering, label_of(node, source, target), rows, plan)
+    kernel = RegisterRows(lowering, label_of(node, source, target), rows, tiling)
     elements = kernel.read(source)
     squares = kernel.map(lambda _, x: f"{x} * {x}", elements)
     totals = kernel.combine("+", kernel.map(lambda _, square: scaled_square(square), squares, zero_beyond=True))

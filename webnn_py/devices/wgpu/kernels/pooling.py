@@ -95,7 +95,7 @@ def emit_pooling(node: Node, lowering: Lowering, begin: str, combine: Combine, f
     """
     (value,), kernel = node.inputs, MapKernel(lowering, node)
     load = partial(kernel.load, value)
-    statements = element_of(PoolingShape.of(node), load, begin, combine, finish)
+    statements = element_of(PoolingShape.from_node(node), load, begin, combine, finish)
     kernel.finish(statements, Epilogue(lowering, node, own_buffers=2))
 
 
@@ -131,7 +131,7 @@ class PoolingShape:
     nchw: bool
 
     @classmethod
-    def of(cls, node: Node) -> PoolingShape:
+    def from_node(cls, node: Node) -> PoolingShape:
         """Return the shape of a node."""
         layout = node.options["layout"]
         _, channels, height, width = image_shape(node.outputs[0].shape, layout)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webnn_py.core.decompositions import recurrent as unrolling
+from webnn_py.core.decompositions import recurrent as decomposed
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Node, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder
@@ -20,7 +20,7 @@ from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS
 from webnn_py.devices.wgpu.codegen.recurrence.cells import Cell
 from webnn_py.devices.wgpu.codegen.recurrence.in_one_launch import (
-    WorkgroupPlan,
+    OneLaunch,
     can_run_in_one_launch,
     emit_in_one_launch,
 )
@@ -34,10 +34,10 @@ from webnn_py.devices.wgpu.records.table import composite, kernels
 from webnn_py.devices.wgpu.records.variants import KernelVariant
 
 NETWORKS: Final[dict[Operator[..., Any], Any]] = {
-    recurrent.gru: unrolling.gru,
-    recurrent.gru_cell: unrolling.gru_cell,
-    recurrent.lstm: unrolling.lstm,
-    recurrent.lstm_cell: unrolling.lstm_cell,
+    recurrent.gru: decomposed.gru,
+    recurrent.gru_cell: decomposed.gru_cell,
+    recurrent.lstm: decomposed.lstm,
+    recurrent.lstm_cell: decomposed.lstm_cell,
 }
 
 STATES: Final = ("initial_hidden_state", "initial_cell_state")
@@ -151,9 +151,9 @@ def emit_steps(node: Node, lowering: Lowering) -> None:
         options["hidden_size"],
         {"forward": (False,), "backward": (True,), "both": (False, True)}[options["direction"]],
     )
-    plan = WorkgroupPlan.of(network, lowering.features)
+    tiling = OneLaunch.for_network(network, lowering.features)
     operands = {name: lowering.dense(value) for name, value in node.operands.items() if isinstance(value, Value)}
-    if plan is not None and not plan.is_kept:
+    if tiling is not None and not tiling.is_kept:
         operands["weight"] = _by_vec4(node, lowering)
     last, sequence = node.results[: len(names)], node.results[len(names) :]
     buffers = RecurrenceBuffers(
@@ -164,10 +164,10 @@ def emit_steps(node: Node, lowering: Lowering) -> None:
         tuple(lowering.target(value) for value in last),
         lowering.target(sequence[0]) if sequence else None,
     )
-    if plan is None:
+    if tiling is None:
         emit_step_by_step(lowering, network, buffers)
     else:
-        emit_in_one_launch(lowering, network, buffers, plan)
+        emit_in_one_launch(lowering, network, buffers, tiling)
 
 
 def _by_vec4(node: Node, lowering: Lowering) -> Buffer:

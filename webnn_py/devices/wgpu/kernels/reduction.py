@@ -97,8 +97,8 @@ for operator in COMBINERS:
 
 @kernels(reduction.cumulative_sum)
 def cumulative_sum(node: Node, lowering: Lowering) -> None:
-    operand = TensorOperand.of(lowering, node.value("input"))
-    target = StoreTarget.of(lowering, node.results[0])
+    operand = TensorOperand.from_value(lowering, node.value("input"))
+    target = StoreTarget.from_value(lowering, node.results[0])
     shape = node.operand("input").shape
     emit_scan(
         lowering,

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from webnn_py.devices.plan import Interval, lay_out
+from webnn_py.devices.arena import Interval, lay_out
 from webnn_py.devices.wgpu.records.buffer import Buffer, padded
 from webnn_py.devices.wgpu.records.kernel import Kernel, reads_twice
 

@@ -16,7 +16,7 @@ import numpy as np
 from webnn_py.core.graph import Constant, Graph, Node, Output, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
 from webnn_py.core.operators import arithmetic, matrix, movement
-from webnn_py.devices.plan import split_constant
+from webnn_py.devices.arena import split_constant
 from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.devices.rewriting.report import AppliedRule, RefusedRule, place_of
 from webnn_py.devices.wgpu.records.element import WIDTH

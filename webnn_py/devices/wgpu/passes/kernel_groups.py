@@ -103,7 +103,7 @@ class KernelGroups:
     sides: Mapping[Value, ComputedSide] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, graph: Graph, features: Features) -> KernelGroups:
+    def from_graph(cls, graph: Graph, features: Features) -> KernelGroups:
         """Return the groups of a graph in which each node is alone."""
         written: dict[Value, Buffer] = {}
         for name, value in graph.outputs.items():

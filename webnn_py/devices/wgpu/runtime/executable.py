@@ -17,8 +17,8 @@ import wgpu
 
 from webnn_py.core.device.backend import Memory, Storage
 from webnn_py.core.graph import Graph, Node, Output, Value
+from webnn_py.devices.arena import split_constant
 from webnn_py.devices.compiled_plan import CompiledPlan
-from webnn_py.devices.plan import split_constant
 from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.saved_code import Bytes, SavedCode
@@ -35,7 +35,7 @@ from webnn_py.devices.wgpu.runtime.commands_ahead import CommandsAhead
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
 from webnn_py.devices.wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import EndedError, Pipelines
-from webnn_py.devices.wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, to_saved
+from webnn_py.devices.wgpu.runtime.saved_kernels import SavedKernels, SavedMemory, to_saved
 from webnn_py.devices.wgpu.runtime.timestamps import TimedLaunches
 
 MOST_GROUPS: Final = 64
@@ -93,7 +93,7 @@ class WgpuGraph:
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
         context = LoweringContext(known=known, identity_of=identities.of, begin=self._take_written, joins=fold)
-        lowering, reports = lowered(KernelGroups.of(alive, resources.features), context)
+        lowering, reports = lowered(KernelGroups.from_graph(alive, resources.features), context)
         self.passes += reports
         kernels = lowering.nodes
         self._compute(missing)  # while the drivers compile
@@ -109,7 +109,7 @@ class WgpuGraph:
         between = sum(buffer.size for buffer in intermediates)
         constant = self.byte_length - between + sum(memory.byte_length for memory in self._shared.values())
         drawn = [(kernel.label, kernel.drawn) for kernel in kernels]
-        self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
+        self.plan = CompiledPlan.from_kernels(drawn, folded, live, (between, constant))
         if fold:
             resources.constants.enter(self._shared)
 
@@ -180,7 +180,7 @@ class WgpuGraph:
         resources.constants.enter(self._shared)
         return self
 
-    def _memory_of(self, plan: MemoryPlan) -> wgpu.GPUBuffer:
+    def _memory_of(self, plan: SavedMemory) -> wgpu.GPUBuffer:
         if plan.contents is None:
             return self.allocate(plan.byte_length, "intermediates")
         memory, is_new = self._constant_memory(plan.identity, plan.byte_length, "constant")

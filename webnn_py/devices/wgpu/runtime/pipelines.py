@@ -58,7 +58,7 @@ class Pipelines:
     _registry_lock: ClassVar[Lock] = Lock()
 
     @classmethod
-    def of(cls, device: wgpu.GPUDevice, room: Room) -> Pipelines:
+    def on_device(cls, device: wgpu.GPUDevice, room: Room) -> Pipelines:
         """Return the pipelines of ``device``, until each who asked has called :meth:`close`.
 
         Args:

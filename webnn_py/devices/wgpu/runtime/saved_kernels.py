@@ -18,7 +18,7 @@ FORM: Final = "kernels"
 
 
 @attrs.frozen
-class MemoryPlan:
+class SavedMemory:
     """One GPU buffer of a graph.
 
     Attributes:
@@ -43,7 +43,7 @@ class SavedKernels:
     """
 
     kernels: Sequence[Kernel]
-    memory: Sequence[MemoryPlan]
+    memory: Sequence[SavedMemory]
     places: Mapping[Buffer, tuple[int, int, int]]
 
 
@@ -130,7 +130,7 @@ def from_saved(code: SavedCode) -> SavedKernels:
         for index, (label, source, reads, writes, (x, y, z), nodes) in enumerate(document["kernels"])
     ]
     memory = [
-        MemoryPlan(byte_length, None if identity is None else bytes.fromhex(identity), next(blobs) if filled else None)
+        SavedMemory(byte_length, None if identity is None else bytes.fromhex(identity), next(blobs) if filled else None)
         for byte_length, identity, filled in document["memory"]
     ]
     return SavedKernels(kernels, memory, places)

@@ -17,8 +17,8 @@ from functools import reduce
 from typing import Final
 
 from webnn_py.core.graph import Node, Value
+from webnn_py.devices.wgpu.codegen.attention.cached_attention import KEYS, ROWS_ADDED, SLICES, THREADS
 from webnn_py.devices.wgpu.codegen.attention.cached_node import ROWS, CachedNode
-from webnn_py.devices.wgpu.codegen.attention.cached_plan import KEYS, ROWS_ADDED, SLICES, THREADS
 from webnn_py.devices.wgpu.codegen.attention.cached_rows import emit_copies, emit_rows
 from webnn_py.devices.wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.devices.wgpu.codegen.module import Binding, Bindings, bound_kernel
@@ -48,7 +48,7 @@ PREFETCHED: Final = 8
 
 def emit_cached_attention(lowering: Lowering, node: Node) -> None:
     """Emit the kernels of a node for which :func:`.has_kernels` holds."""
-    own = CachedNode.of(lowering, node)
+    own = CachedNode.from_node(lowering, node)
     emit_copies(own)
     _PartsWriter(own).emit()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from webnn_py.core.graph import Node, Value
-from webnn_py.devices.wgpu.codegen.attention.cached_plan import CachedPlan
+from webnn_py.devices.wgpu.codegen.attention.cached_attention import CachedAttention
 from webnn_py.devices.wgpu.codegen.module import Binding, Bindings
 from webnn_py.devices.wgpu.records.buffer import Buffer
 from webnn_py.devices.wgpu.records.element import COMPONENTS, WIDTH, Element, compute_type, literal
@@ -32,15 +32,15 @@ class CachedNode:
 
     lowering: Lowering
     node: Node
-    plan: CachedPlan
+    plan: CachedAttention
     output: Buffer
     presents: tuple[Buffer, Buffer]
 
     @classmethod
-    def of(cls, lowering: Lowering, node: Node) -> CachedNode:
+    def from_node(cls, lowering: Lowering, node: Node) -> CachedNode:
         """Return a node with its distribution and targets."""
         output, key, value = (lowering.target(result) for result in node.results)
-        return cls(lowering, node, CachedPlan.of(node, lowering.features), output, (key, value))
+        return cls(lowering, node, CachedAttention.for_node(node, lowering.features), output, (key, value))
 
     @property
     def element(self) -> Element:

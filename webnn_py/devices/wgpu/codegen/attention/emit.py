@@ -5,9 +5,9 @@ from __future__ import annotations
 from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.codegen.attention.kernel import POWER, TileWriter, inverse, normalization_factor
 from webnn_py.devices.wgpu.codegen.attention.lane_kernel import LaneWriter
-from webnn_py.devices.wgpu.codegen.attention.lanes import LanePlan, choose_lanes
+from webnn_py.devices.wgpu.codegen.attention.lanes import LaneAttention, choose_lanes
 from webnn_py.devices.wgpu.codegen.attention.operands import AttentionOperands, shape_of
-from webnn_py.devices.wgpu.codegen.attention.tile import AttentionPlan, AttentionShape, choose_plan
+from webnn_py.devices.wgpu.codegen.attention.tile import AttentionShape, TiledAttention, choose_plan
 from webnn_py.devices.wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue, EpilogueCode
 from webnn_py.devices.wgpu.codegen.module import Binding, Bindings
@@ -30,7 +30,7 @@ def can_emit(attention: Attention, features: Features) -> bool:
 
 def emit_attention(lowering: Lowering, attention: Attention) -> None:
     """Emit the kernels of an attention for which :func:`can_emit` holds."""
-    operands = AttentionOperands.of(lowering, attention)
+    operands = AttentionOperands.from_attention(lowering, attention)
     plan = find_plan(operands.shape, lowering.features)
     assert plan is not None  # noqa: S101 - can_emit says so
     bound = sum(not isinstance(term, str) for term in operands.terms) + (operands.dead is not None)
@@ -39,7 +39,7 @@ def emit_attention(lowering: Lowering, attention: Attention) -> None:
     label = f"matmul {front}softmax {epilogue.label}"
 
     def kernel(end: EpilogueCode, label: str) -> Kernel:
-        if isinstance(plan, LanePlan):
+        if isinstance(plan, LaneAttention):
             return LaneWriter(plan, operands, end).kernel(label)
         return TileWriter(plan, operands, end).kernel(label)
 
@@ -54,7 +54,7 @@ def emit_attention(lowering: Lowering, attention: Attention) -> None:
     _emit_sum(lowering, epilogue, plan, operands, parts, label)
 
 
-def find_plan(shape: AttentionShape, features: Features) -> AttentionPlan | LanePlan | None:
+def find_plan(shape: AttentionShape, features: Features) -> TiledAttention | LaneAttention | None:
     """Return the plan of the kernel, by subgroups if available; None if attention stays several kernels."""
     if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tile.LEAST_PRODUCTS:
         return None
@@ -64,7 +64,7 @@ def find_plan(shape: AttentionShape, features: Features) -> AttentionPlan | Lane
 def _emit_sum(
     lowering: Lowering,
     epilogue: Epilogue,
-    plan: AttentionPlan | LanePlan,
+    plan: TiledAttention | LaneAttention,
     operands: AttentionOperands,
     parts: list[Binding],
     label: str,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webnn_py.devices.wgpu.codegen.attention.operands import AttentionOperands, ScoreTerm
-from webnn_py.devices.wgpu.codegen.attention.tile import AttentionPlan
+from webnn_py.devices.wgpu.codegen.attention.tile import TiledAttention
 from webnn_py.devices.wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.devices.wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.devices.wgpu.codegen.module import Bindings
@@ -91,7 +91,7 @@ class AttentionWriter:
 class TileWriter(AttentionWriter):
     """Writes the kernel without subgroups."""
 
-    def __init__(self, plan: AttentionPlan, operands: AttentionOperands, end: EpilogueCode) -> None:
+    def __init__(self, plan: TiledAttention, operands: AttentionOperands, end: EpilogueCode) -> None:
         super().__init__(operands, end, is_whole=plan.shape.keys % plan.tile.keys == 0)
         self._plan = plan
         self._tile = plan.tile

@@ -17,7 +17,7 @@ from webnn_py.devices.wgpu.codegen.attention.kernel import (
     normalization_factor,
     rounded_if_large,
 )
-from webnn_py.devices.wgpu.codegen.attention.lanes import LanePlan
+from webnn_py.devices.wgpu.codegen.attention.lanes import LaneAttention
 from webnn_py.devices.wgpu.codegen.attention.operands import AttentionMatrix, AttentionOperands
 from webnn_py.devices.wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.devices.wgpu.codegen.epilogue import EpilogueCode
@@ -31,7 +31,7 @@ SLACK = "4.0"
 class LaneWriter(AttentionWriter):
     """Writes the kernel."""
 
-    def __init__(self, plan: LanePlan, operands: AttentionOperands, end: EpilogueCode) -> None:
+    def __init__(self, plan: LaneAttention, operands: AttentionOperands, end: EpilogueCode) -> None:
         super().__init__(operands, end, is_whole=plan.shape.keys % plan.keys == 0)
         self._plan = plan
 

@@ -60,7 +60,7 @@ KEYS: Final = 32
 
 
 @attrs.frozen
-class LanePlan(AttentionTiling):
+class LaneAttention(AttentionTiling):
     """The tiling by lanes.
 
     Attributes:
@@ -190,13 +190,13 @@ class LanePlan(AttentionTiling):
         return is_whole and is_small and is_needed and is_read and is_kept
 
 
-def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
+def choose_lanes(shape: AttentionShape, features: Features) -> LaneAttention | None:
     """Return the fastest plan; None without subgroups, or if no plan fits the shape."""
     if not (features.subgroups and KernelVariant.ATTENTION_LANES.is_on):
         return None
     is_few = shape.rows <= MOST_VECTORS
     plans = [
-        LanePlan(shape, lanes, each, threads // lanes if is_few else slices, threads)
+        LaneAttention(shape, lanes, each, threads // lanes if is_few else slices, threads)
         for lanes in (2, 4, 8, 16, 32)
         for each in (8, 4, 2, 1)
         for threads in (128, 64)
@@ -215,7 +215,7 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     return attrs.evolve(plan, splits=splits, is_ahead=is_ahead, at_once=at_once)
 
 
-def _preference(plan: LanePlan) -> tuple[float, bool, int]:
+def _preference(plan: LaneAttention) -> tuple[float, bool, int]:
     """Return the sort key that is least for the fastest plan."""
     is_few = plan.shape.rows <= MOST_VECTORS
     has_few_groups = plan.groups < (UNITS if is_few or plan.keeps_much else 2 * UNITS)  # smaller ones are better

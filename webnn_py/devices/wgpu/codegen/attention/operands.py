@@ -32,7 +32,7 @@ class AttentionMatrix:
     rows: Layout
 
     @classmethod
-    def of(cls, lowering: Lowering, operand: AttentionOperand) -> AttentionMatrix:
+    def from_operand(cls, lowering: Lowering, operand: AttentionOperand) -> AttentionMatrix:
         """Return an operand, which is copied first if its rows cannot be loaded as vec4s."""
         value = operand.value
         place = lowering.place(value)
@@ -85,7 +85,7 @@ class ScoreTerm:
     keys: int
 
     @classmethod
-    def of(cls, lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm:
+    def from_value(cls, lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm:
         """Return the term of a value that is broadcast to the shape of the scores."""
         place = lowering.near(value)
         layout = place.layout.broadcast(shape)
@@ -149,27 +149,28 @@ class AttentionOperands:
     is_never_nan: bool
 
     @classmethod
-    def of(cls, lowering: Lowering, attention: Attention) -> AttentionOperands:
+    def from_attention(cls, lowering: Lowering, attention: Attention) -> AttentionOperands:
         """Look up the operands of an attention."""
         queries, keys, values = (
-            AttentionMatrix.of(lowering, side) for side in (attention.queries, attention.keys, attention.values)
+            AttentionMatrix.from_operand(lowering, side)
+            for side in (attention.queries, attention.keys, attention.values)
         )
         fused: ElementwiseFunction | None = None
         terms: tuple[ScoreTerm | str, ...] = ()
         if attention.last is not None:
-            fused = ElementwiseFunction.of(lowering, attention.last, attention.scores, rounds=False)
+            fused = ElementwiseFunction.ending_at(lowering, attention.last, attention.scores, rounds=False)
             terms = tuple(_term(lowering, leaf, attention.shape) for leaf in fused.leaves[1:])
         dead = None
         if attention.dead is not None:
             condition = next(iter(attention.dead.inputs))
-            dead = ScoreTerm.of(lowering, condition, attention.dead.outputs[0].shape)
+            dead = ScoreTerm.from_value(lowering, condition, attention.dead.outputs[0].shape)
         is_rounded = fused is not None and attention.softmax.outputs[0].data_type == "float16"
         return cls(shape_of(attention), queries, keys, values, fused, is_rounded, terms, dead, attention.is_never_nan)
 
 
 def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> ScoreTerm | str:
     number = constant_scalar(value)
-    return ScoreTerm.of(lowering, value, shape) if number is None else lowering.element(value).literal(number)
+    return ScoreTerm.from_value(lowering, value, shape) if number is None else lowering.element(value).literal(number)
 
 
 def shape_of(attention: Attention) -> AttentionShape:

@@ -110,7 +110,7 @@ class AttentionTiling:
 
 
 @attrs.frozen
-class AttentionPlan(AttentionTiling):
+class TiledAttention(AttentionTiling):
     """The tiling without subgroups.
 
     Attributes:
@@ -201,28 +201,28 @@ LEAST_KEYS: Final = 256
 """The fewest keys of a part."""
 
 
-def choose_plan(shape: AttentionShape, features: Features) -> AttentionPlan | None:
+def choose_plan(shape: AttentionShape, features: Features) -> TiledAttention | None:
     """Return the fastest plan without subgroups; None if none fits."""
     if shape.rows <= MOST_VECTORS:
         return _for_vectors(shape, features)
-    plans = [AttentionPlan(shape, tile) for tile in TILES]
+    plans = [TiledAttention(shape, tile) for tile in TILES]
     fitting = [plan for plan in plans if plan.fits(features)]
     return with_splits(min(fitting, key=lambda plan: plan.cost)) if fitting else None
 
 
-def _for_vectors(shape: AttentionShape, features: Features) -> AttentionPlan | None:
+def _for_vectors(shape: AttentionShape, features: Features) -> TiledAttention | None:
     across = 32
     while across < features.max_invocations and across < 256 and across * WIDTH < shape.keys:
         across *= 2
     while across >= WIDTH:
-        plan = AttentionPlan(shape, AttentionTile(1, across, shape.rows))
+        plan = TiledAttention(shape, AttentionTile(1, across, shape.rows))
         if plan.fits(features):
             return with_splits(plan)
         across //= 2
     return None
 
 
-def with_splits(plan: AttentionPlan) -> AttentionPlan:
+def with_splits(plan: TiledAttention) -> TiledAttention:
     """Return a plan with the keys split into parts if there are few workgroups and many keys."""
     tiles = max(1, -(-LEAST_KEYS // plan.tile.keys))
     return attrs.evolve(plan, splits=max(1, min(UNITS // plan.groups, plan.steps // tiles)))

@@ -41,7 +41,7 @@ class ConvolutionShape:
     nchw: bool
 
     @classmethod
-    def of(cls, node: Node, lowering: Lowering) -> Self:
+    def from_node(cls, node: Node, lowering: Lowering) -> Self:
         """Return the geometry of a node; operands with negative strides are copied."""
         options: Any = node.options
         images, filter_ = node.value("input"), node.value("filter")

@@ -21,9 +21,9 @@ from webnn_py.devices.wgpu.codegen.epilogue import Epilogue, EpilogueCode
 from webnn_py.devices.wgpu.codegen.expressions import wrapping_literal
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.devices.wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.devices.wgpu.codegen.gemm.tile_search import choose_tile
+from webnn_py.devices.wgpu.codegen.gemm.tile_choice import choose_tile
 from webnn_py.devices.wgpu.codegen.gemm.tiled import tiled_kernel
+from webnn_py.devices.wgpu.codegen.gemm.tiling import GemmTiling
 from webnn_py.devices.wgpu.codegen.module import bound_kernel
 from webnn_py.devices.wgpu.records.buffer import Buffer
 from webnn_py.devices.wgpu.records.element import WIDTH
@@ -67,7 +67,7 @@ def emit_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue
     code = epilogue.write(vec4s=conv.output_sizes[1] % WIDTH == 0)
     at_once = images_at_once(conv)
     for first in range(0, conv.batch, at_once):
-        part = ImagePart.of(conv, first, min(at_once, conv.batch - first))
+        part = ImagePart.from_convolution(conv, first, min(at_once, conv.batch - first))
         images = _emit_images(lowering, conv, part, epilogue.label)
         products = _emit_products(lowering, conv, part.columns, filter_, images, epilogue.label)
         _emit_results(lowering, conv, part, products, code, epilogue.label)
@@ -97,7 +97,7 @@ class ImagePart:
     tiles: int
 
     @classmethod
-    def of(cls, conv: ConvolutionShape, first: int, count: int) -> Self:
+    def from_convolution(cls, conv: ConvolutionShape, first: int, count: int) -> Self:
         """Return ``count`` images of a convolution from the image ``first`` on."""
         down, across = (-(-size // OUTPUTS) for size in conv.output_sizes)
         return cls(first, down, across, count * down * across)
@@ -230,7 +230,7 @@ def _emit_products(
     )
     tile = choose_tile(outputs, columns, problem.batch, lowering.features)
     end = EpilogueCode([(products, "sums", "vec4<f32>")])
-    plan = TilePlan(problem, tile, 1, "f32")
+    plan = GemmTiling(problem, tile, 1, "f32")
     lowering.emit(tiled_kernel(plan, INPUTS**2 * outputs * columns, end, f"{label} (products)"))
     return products
 

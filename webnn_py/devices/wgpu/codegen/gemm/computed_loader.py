@@ -28,7 +28,7 @@ class ComputedLoader(MatrixLoader):
 
     def own_bindings(self, name: str, scalar: str) -> tuple[list[Binding], str]:
         """Return the bindings, and the functions, of which ``name_at(i)`` is called."""
-        function = ElementwiseFunction.of(self.lowering, self.node, is_stored=False)
+        function = ElementwiseFunction.ending_at(self.lowering, self.node, is_stored=False)
         operands = BoundOperands(self.lowering, f"{name}_b")
         shape = self.node.outputs[0].shape
         is_single = self.pattern == "scalar"

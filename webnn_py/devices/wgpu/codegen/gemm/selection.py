@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue
-from webnn_py.devices.wgpu.codegen.gemm.four_bit_plan import FourBitPlan
+from webnn_py.devices.wgpu.codegen.gemm.four_bit_tiling import FourBitTiling
 from webnn_py.devices.wgpu.codegen.gemm.gemv import emit_gemv
 from webnn_py.devices.wgpu.codegen.gemm.gemv_four_bits import emit_four_bit_gemv
-from webnn_py.devices.wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
+from webnn_py.devices.wgpu.codegen.gemm.gemv_tiling import MOST_VECTORS
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.devices.wgpu.codegen.gemm.tiled import emit_tiled_gemm
@@ -24,8 +24,8 @@ def is_gemv(product: GemmProblem) -> bool:
 def emit_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
     """Emit the kernels of a product."""
     product = product.upright()
-    plan = FourBitPlan.of(lowering, product, epilogue)
-    if plan is not None:
-        emit_four_bit_gemv(lowering, plan, epilogue)
+    tiling = FourBitTiling.for_product(lowering, product, epilogue)
+    if tiling is not None:
+        emit_four_bit_gemv(lowering, tiling, epilogue)
         return
     (emit_gemv if is_gemv(product) else emit_tiled_gemm)(lowering, product, epilogue)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.devices.wgpu.codegen.epilogue import EpilogueCode
-from webnn_py.devices.wgpu.codegen.gemm.tile_plan import TilePlan
+from webnn_py.devices.wgpu.codegen.gemm.tiling import GemmTiling
 from webnn_py.devices.wgpu.codegen.module import length_with_helpers
 from webnn_py.devices.wgpu.records.element import COMPONENTS, WIDTH
 
@@ -34,8 +34,8 @@ def is_long(end: EpilogueCode) -> bool:
 class TileStore:
     """Writes the statements after the loop; for arguments, see :func:`.tiled_kernel`."""
 
-    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode) -> None:
-        self._plan = plan
+    def __init__(self, tiling: GemmTiling, count: int, end: EpilogueCode) -> None:
+        self._plan = tiling
         self._count = count
         self._end = end
 
@@ -44,11 +44,11 @@ class TileStore:
 
     def _add_slices(self) -> list[str]:
         """Exchange the slices' sums through workgroup memory; each slice adds up its share of them."""
-        plan, tile = self._plan, self._plan.tile
+        tiling, tile = self._plan, self._plan.tile
         if tile.slices == 1:
             return []
         lines = []
-        sums = plan.sums()
+        sums = tiling.sums()
         for first in range(0, tile.sums, tile.shared_sums):
             some = sums[first : first + tile.shared_sums]
             lines.append("workgroupBarrier();")
@@ -110,8 +110,8 @@ class TileStore:
         """Name the index of an element or vec4, and the result of the epilogue."""
         lines = [f"let at{tag} = {number};"]
         if not self._end.is_partial:
-            plan, product = self._plan, self._plan.problem
-            is_whole = not (plan.rows % plan.tile.rows or plan.columns % plan.tile.columns or product.is_there)
+            tiling, product = self._plan, self._plan.problem
+            is_whole = not (tiling.rows % tiling.tile.rows or tiling.columns % tiling.tile.columns or product.is_there)
             function, unit = ("ended", WIDTH) if product.vec4s else ("ended_one", 1)
             at = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
             total = f"{function}({at}, {total})"
@@ -121,12 +121,12 @@ class TileStore:
 
     def _put(self, tag: str, row: str, column: str) -> list[str]:
         """Store the result unless it is out of bounds."""
-        plan, product = self._plan, self._plan.problem
+        tiling, product = self._plan, self._plan.problem
         checks = []
-        if plan.rows % plan.tile.rows:
-            checks.append(f"{row} < {plan.rows}u")
-        if plan.columns % plan.tile.columns:
-            checks.append(f"{column} < {plan.columns}u")
+        if tiling.rows % tiling.tile.rows:
+            checks.append(f"{row} < {tiling.rows}u")
+        if tiling.columns % tiling.tile.columns:
+            checks.append(f"{column} < {tiling.columns}u")
         if product.is_there is not None:
             checks.append(product.is_there("batch", row, column))
         if self._end.is_partial:

@@ -15,10 +15,10 @@ from webnn_py.devices.wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_
 from webnn_py.devices.wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
+from webnn_py.devices.wgpu.codegen.gemm.tile_choice import Extent, choose_work
 from webnn_py.devices.wgpu.codegen.gemm.tile_loop import tile_loop
-from webnn_py.devices.wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.devices.wgpu.codegen.gemm.tile_search import Extent, choose_work
 from webnn_py.devices.wgpu.codegen.gemm.tile_store import TileStore, is_long
+from webnn_py.devices.wgpu.codegen.gemm.tiling import GemmTiling
 from webnn_py.devices.wgpu.records.buffer import Buffer
 from webnn_py.devices.wgpu.records.kernel import Kernel
 from webnn_py.devices.wgpu.records.lowering import Lowering
@@ -37,19 +37,19 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = without_left_out(*choose_work(product, lowering.features, accumulate))
-    extent = Extent.of(product)
+    extent = Extent.from_product(product)
     if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
         if not (product.vec4s and is_long(finish) and extent.is_large):  # few invocations would do much work each
-            plan = TilePlan(product, tile, 1, accumulate)
-            lowering.emit(tiled_kernel(plan, epilogue.count, finish, epilogue.label))
+            tiling = GemmTiling(product, tile, 1, accumulate)
+            lowering.emit(tiled_kernel(tiling, epilogue.count, finish, epilogue.label))
             return
     is_rounded = splits == 1 and product.vec4s and epilogue.rounds_totals
     kind, byte_length = ("f16", 2) if is_rounded else ("f32", 4)
     sums = Buffer("block", splits * epilogue.padded_count * byte_length)
     end = EpilogueCode([(sums, "sums", f"vec4<{kind}>" if product.vec4s else kind)])
-    plan = TilePlan(product, tile, splits, accumulate)
-    lowering.emit(tiled_kernel(plan, epilogue.count, end, f"{epilogue.label} (parts)"))
+    tiling = GemmTiling(product, tile, splits, accumulate)
+    lowering.emit(tiled_kernel(tiling, epilogue.count, end, f"{epilogue.label} (parts)"))
     emit_split_k_sum(lowering, epilogue, sums, splits, kind)
 
 
@@ -60,63 +60,63 @@ def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
     return tile, splits if splits > 1 and KernelVariant.GEMM_SPLIT_K.is_on else 1
 
 
-def tiled_kernel(plan: TilePlan, count: int, end: EpilogueCode, label: str) -> Kernel:
+def tiled_kernel(tiling: GemmTiling, count: int, end: EpilogueCode, label: str) -> Kernel:
     """Return the kernel of a product.
 
     In it, ``t`` is the index of the invocation in its slice, ``left`` and ``right`` are the operands, ``tile`` is the
     workgroup memory, and ``c{r}_{g}`` are the sums of row r and the vec4 g of columns.
 
     Args:
-        plan: the tile.
+        tiling: the tile.
         count: the number of output elements.
         end: the epilogue, or the buffer of partial sums, one array after the other.
         label: the kernel's label.
     """
-    product, tile = plan.problem, plan.tile
-    reads, functions = bound({"left": product.left, "right": product.right}, plan.fetched)
-    shared = [f"var<workgroup> tile: array<{plan.left.vector}, {tile.vec4s}>;"]
+    product, tile = tiling.problem, tiling.tile
+    reads, functions = bound({"left": product.left, "right": product.right}, tiling.fetched)
+    shared = [f"var<workgroup> tile: array<{tiling.left.vector}, {tile.vec4s}>;"]
     parts = [*shared, *functions]
-    key = _key(plan, count, end)
+    key = _key(tiling, count, end)
     main = _MAINS.get(key)
     if main is None:
-        main = _main(plan, count, end)
+        main = _main(tiling, count, end)
         _MAINS.put(key, main, len(main[0]))
     return end.kernel(label, reads, parts, *main)
 
 
-def _key(plan: TilePlan, count: int, end: EpilogueCode) -> Hashable:
+def _key(tiling: GemmTiling, count: int, end: EpilogueCode) -> Hashable:
     """Return everything that the text of the entry point depends on."""
-    product = plan.problem
+    product = tiling.problem
     expressions = [product.address("b", "r", "c"), product.is_there and product.is_there("b", "r", "c")]
     sides = [product.batch, product.vec4s, described(product.left), described(product.right)]
     ways = [
-        plan.tile,
-        plan.is_shared_out,
-        plan.split_k,
+        tiling.tile,
+        tiling.is_shared_out,
+        tiling.split_k,
         count,
-        plan.accumulate,
+        tiling.accumulate,
         end.writes[0][2] if end.is_partial else is_long(end),
     ]
     return (*expressions, *sides, *ways)
 
 
-def _main(plan: TilePlan, count: int, end: EpilogueCode) -> tuple[str, Dispatch]:
-    tile = plan.tile
+def _main(tiling: GemmTiling, count: int, end: EpilogueCode) -> tuple[str, Dispatch]:
+    tile = tiling.tile
     lines = [
-        f"let column0 = number % {plan.column_tiles}u * {tile.columns}u;",
-        f"let row0 = number / {plan.column_tiles}u % {plan.row_tiles}u * {tile.rows}u;",
-        f"let batch = number / {plan.column_tiles * plan.row_tiles}u / {plan.split_k}u;",
-        f"let part = number / {plan.column_tiles * plan.row_tiles}u % {plan.split_k}u;",
-        *_begin(plan),
-        *tile_loop(plan),
-        *TileStore(plan, count, end).write(),
+        f"let column0 = number % {tiling.column_tiles}u * {tile.columns}u;",
+        f"let row0 = number / {tiling.column_tiles}u % {tiling.row_tiles}u * {tile.rows}u;",
+        f"let batch = number / {tiling.column_tiles * tiling.row_tiles}u / {tiling.split_k}u;",
+        f"let part = number / {tiling.column_tiles * tiling.row_tiles}u % {tiling.split_k}u;",
+        *_begin(tiling),
+        *tile_loop(tiling),
+        *TileStore(tiling, count, end).write(),
     ]
-    groups = plan.row_tiles * plan.column_tiles * plan.problem.batch * plan.split_k
+    groups = tiling.row_tiles * tiling.column_tiles * tiling.problem.batch * tiling.split_k
     return workgroup_entry_point(groups, tile.threads, lines, "@builtin(local_invocation_index) thread: u32")
 
 
-def _begin(plan: TilePlan) -> list[str]:
-    tile = plan.tile
+def _begin(tiling: GemmTiling) -> list[str]:
+    tile = tiling.tile
     lines = [f"let t = thread % {tile.slice_threads}u;", f"let slice = thread / {tile.slice_threads}u;"]
     if tile.across % 8 == 0 and tile.down % 4 == 0:
         # 32 adjacent invocations compute a block of 8 × 4, for which they load the fewest vec4s of both operands.
@@ -124,13 +124,13 @@ def _begin(plan: TilePlan) -> list[str]:
         lines.append(f"let down = t / 8u % 4u + t / {4 * tile.across}u * 4u;")
     else:
         lines += [f"let across = t % {tile.across}u;", f"let down = t / {tile.across}u;"]
-    lines += plan.problem.left.begin("left") + plan.problem.right.begin("right")
-    lines += plan.left.prepare() + plan.right.prepare(plan.left.threads if plan.is_shared_out else 0)
-    lines += plan.left.places("down", tile.down, tile.thread_rows)
-    lines += plan.right.places("across", tile.across, tile.thread_columns)
-    registers = max(plan.left.vec4s, plan.right.vec4s)
-    if not plan.is_shared_out:
-        registers = plan.left.vec4s + plan.right.vec4s
-    lines += [f"var p{index} = {plan.left.fetched}();" for index in range(registers)]
-    lines += [f"var {name} = {plan.left.vector}();" for name in plan.sums()]
+    lines += tiling.problem.left.begin("left") + tiling.problem.right.begin("right")
+    lines += tiling.left.prepare() + tiling.right.prepare(tiling.left.threads if tiling.is_shared_out else 0)
+    lines += tiling.left.places("down", tile.down, tile.thread_rows)
+    lines += tiling.right.places("across", tile.across, tile.thread_columns)
+    registers = max(tiling.left.vec4s, tiling.right.vec4s)
+    if not tiling.is_shared_out:
+        registers = tiling.left.vec4s + tiling.right.vec4s
+    lines += [f"var p{index} = {tiling.left.fetched}();" for index in range(registers)]
+    lines += [f"var {name} = {tiling.left.vector}();" for name in tiling.sums()]
     return lines

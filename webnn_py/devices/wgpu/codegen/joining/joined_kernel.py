@@ -37,7 +37,7 @@ class BufferLifetimes:
     last: Mapping[Buffer, int]
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel]) -> BufferLifetimes:
+    def from_kernels(cls, kernels: Sequence[Kernel]) -> BufferLifetimes:
         """Return the lifetimes of the buffers of kernels."""
         used = [(buffer, number) for number, kernel in enumerate(kernels) for buffer in (*kernel.reads, *kernel.writes)]
         return cls(dict(reversed(used)), dict(used))

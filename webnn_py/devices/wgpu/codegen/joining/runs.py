@@ -20,13 +20,13 @@ MOST_STEPS: Final = 256
 
 def may_be_joined(kernel: Kernel) -> bool:
     """Return whether a kernel is small enough to be joined with those that follow."""
-    return KernelStep.of(kernel) is not None
+    return KernelStep.from_kernel(kernel) is not None
 
 
 def joined(kernels: Sequence[Kernel], features: Features) -> list[Kernel]:
     """Return the kernels in their order, with runs of small ones as one kernel each."""
     result: list[Kernel] = []
-    lifetimes, begin = BufferLifetimes.of(kernels), 0
+    lifetimes, begin = BufferLifetimes.from_kernels(kernels), 0
     while begin < len(kernels):
         steps = _run(kernels[begin : begin + MOST_STEPS])
         count, joining = _longest(kernels, steps, lifetimes, begin, features)
@@ -55,7 +55,7 @@ def _run(kernels: Iterable[Kernel]) -> list[KernelStep]:
     whole: set[int] = set()
     steps: list[KernelStep] = []
     for kernel in kernels:
-        step = KernelStep.of(kernel)
+        step = KernelStep.from_kernel(kernel)
         if step is None:
             break
         sizes.add(step.invocations)

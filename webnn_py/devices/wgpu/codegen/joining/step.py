@@ -60,7 +60,7 @@ class KernelStep:
     _names: tuple[str, ...]
 
     @classmethod
-    def of(cls, kernel: Kernel) -> KernelStep | None:
+    def from_kernel(cls, kernel: Kernel) -> KernelStep | None:
         """Return a kernel as a step; None if it cannot be one."""
         if prod(kernel.workgroups) > MOST_WORKGROUPS or kernel.workgroups[0] != prod(kernel.workgroups):
             return None
@@ -110,7 +110,7 @@ def _read(source: str) -> KernelStep | None:
     declared = ", ".join(parameter for _, parameter in parameters)
     text = _SHARED.sub("", _BINDING.sub("", text)).replace(entry[0], f"fn main({declared}) {{")
     builtins = tuple(builtin for builtin, _ in parameters)
-    kinds = {kind: Kind.of(kind) for _, kind, *_ in (*bindings, *shared)}
+    kinds = {kind: Kind.from_text(kind) for _, kind, *_ in (*bindings, *shared)}
     if _UNKNOWN.search(text) or not ARGUMENTS.keys() >= set(builtins) or None in kinds.values():
         return None
     if not can_be_viewed(text, [name for name, _ in bindings]):

@@ -23,7 +23,7 @@ class Kind:
     width: int
 
     @classmethod
-    def of(cls, text: str) -> Kind | None:
+    def from_text(cls, text: str) -> Kind | None:
         """Parse a WGSL type; None if arrays here do not have it."""
         match = _KIND.fullmatch(text)
         scalar = (match[2] or match[3]) if match else None

@@ -51,7 +51,7 @@ def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
 
 
 @attrs.frozen
-class WorkgroupPlan:
+class OneLaunch:
     """The distribution of the rows of the weight among the invocations of a workgroup.
 
     Attributes:
@@ -67,8 +67,8 @@ class WorkgroupPlan:
     is_kept: bool
 
     @classmethod
-    def of(cls, network: Recurrence, features: Features) -> WorkgroupPlan | None:
-        """Return the best plan; None if a workgroup has too little memory or too much work."""
+    def for_network(cls, network: Recurrence, features: Features) -> OneLaunch | None:
+        """Return the best tiling; None if a workgroup has too little memory or too much work."""
         most = min(features.max_invocations, MOST_INVOCATIONS)
         rows, vec4s = network.rows, network.vec4s
         fitting = [parts for parts in range(1, vec4s + 1) if vec4s % parts == 0 and parts * rows <= most]
@@ -83,9 +83,7 @@ class WorkgroupPlan:
         return cls(parts, turns, invocations, is_kept)
 
 
-def emit_in_one_launch(
-    lowering: Lowering, network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
-) -> None:
+def emit_in_one_launch(lowering: Lowering, network: Recurrence, buffers: RecurrenceBuffers, tiling: OneLaunch) -> None:
     """Emit the kernel; a weight that is not kept has the layout [directions, vec4s, gates · hidden, 4]."""
     states = network.cell.states
     reads = [
@@ -99,10 +97,10 @@ def emit_in_one_launch(
         (buffers.sequence, "sequence", "f32"),
     ]
     workgroups = network.batch, network.directions, 1
-    lowering.emit(kernel_of(network.label, reads, writes, _text(network, buffers, plan), workgroups))
+    lowering.emit(kernel_of(network.label, reads, writes, _text(network, buffers, tiling), workgroups))
 
 
-def _text(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> str:
+def _text(network: Recurrence, buffers: RecurrenceBuffers, tiling: OneLaunch) -> str:
     hidden, rows = network.hidden, network.rows
     # Arrays of scalars, since a store to a component of a vector may store the whole vector.
     names = ["hidden", "gated"][: len(network.cell.phases)]
@@ -116,20 +114,20 @@ def _text(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
 // Beyond the ends of states there are zeros.
 {indented(states, 0)}
 {indented(takes, 0)}
-var<workgroup> sums: array<f32, {plan.parts * rows}>;
+var<workgroup> sums: array<f32, {tiling.parts * rows}>;
 
-@compute @workgroup_size({plan.invocations})
+@compute @workgroup_size({tiling.invocations})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
   let row = group.x;
   let direction = group.y;
   let is_unit = lane < {hidden}u;
   let unit = min(lane, {hidden - 1}u);
   let state = (direction * {network.batch}u + row) * {hidden}u + unit;
-{indented(_before(network, buffers, plan), 2)}
+{indented(_before(network, buffers, tiling), 2)}
   for (var step = 0u; step < {network.steps}u; step++) {{
     let time = {network.time("step", "direction")};
     let share = {network.share("time", "row", "direction")} + unit;
-{indented(_step(network, buffers, plan), 4)}
+{indented(_step(network, buffers, tiling), 4)}
   }}
   if (is_unit) {{
 {indented([f"last_{name}[state] = {name};" for name in network.cell.states], 4)}
@@ -138,7 +136,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 """
 
 
-def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> list[str]:
+def _before(network: Recurrence, buffers: RecurrenceBuffers, tiling: OneLaunch) -> list[str]:
     """Return the statements before the first step, which load the states and the weight."""
     lines = [
         f"var {name} = " + ("0.0;" if buffer is None else f"initial_{name}[state];")
@@ -156,25 +154,25 @@ def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
         f"let e_{gate} = extra[direction * {network.extra_size}u + {place * network.hidden}u + unit];"
         for gate, place in network.cell.extras.items()
     ]
-    pieces = plan.parts * network.rows
-    each = network.vec4s // plan.parts
-    for turn in range(plan.turns):
-        piece = f"lane + {turn * plan.invocations}u" if turn else "lane"
-        if plan.turns * plan.invocations > pieces:
+    pieces = tiling.parts * network.rows
+    each = network.vec4s // tiling.parts
+    for turn in range(tiling.turns):
+        piece = f"lane + {turn * tiling.invocations}u" if turn else "lane"
+        if tiling.turns * tiling.invocations > pieces:
             piece = f"min({piece}, {pieces - 1}u)"  # clamped to the last piece
         lines += [
             f"let piece{turn} = {piece};",
             f"let row{turn} = piece{turn} % {network.rows}u;",
             f"let first{turn} = piece{turn} / {network.rows}u * {each}u;",
         ]
-        if plan.is_kept:
+        if tiling.is_kept:
             start = f"(direction * {network.rows}u + row{turn}) * {network.vec4s}u + first{turn}"
             lines.append(f"let at{turn} = {start};")
             lines += [f"let w{turn}_{place} = weight[at{turn} + {place}u];" for place in range(each)]
     return lines
 
 
-def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> list[str]:
+def _step(network: Recurrence, buffers: RecurrenceBuffers, tiling: OneLaunch) -> list[str]:
     """Return the statements of a step: the sums of each phase, then the cell for each element of the state."""
     cell = network.cell
     lines = [f"var x_{gate} = 0.0;" for gate in cell.layout]
@@ -183,10 +181,10 @@ def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
     lines.append("}")
     for phase, gates in enumerate(cell.phases):
         is_last = phase == len(cell.phases) - 1
-        lines += ["workgroupBarrier();", *_sums(network, plan, phase, gates), "workgroupBarrier();", "if (is_unit) {"]
+        lines += ["workgroupBarrier();", *_sums(network, tiling, phase, gates), "workgroupBarrier();", "if (is_unit) {"]
         for gate in gates:
             first = cell.layout.index(gate) * network.hidden
-            terms = [f"sums[unit + {first + part * network.rows}u]" for part in range(plan.parts)]
+            terms = [f"sums[unit + {first + part * network.rows}u]" for part in range(tiling.parts)]
             lines.append(f"  let s_{gate} = {' + '.join(terms)};")
         lines += [f"  {line}" for line in cell.statements(phase)]
         lines.append("  hidden_state[unit] = hidden;" if is_last else "  gated_state[unit] = gated;")
@@ -197,13 +195,13 @@ def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
     return lines
 
 
-def _sums(network: Recurrence, plan: WorkgroupPlan, phase: int, gates: str) -> list[str]:
+def _sums(network: Recurrence, tiling: OneLaunch, phase: int, gates: str) -> list[str]:
     """Return statements that compute the partial dot products of the invocations for the gates of a phase."""
     state = "gated_at" if phase else "hidden_at"
-    each = network.vec4s // plan.parts
+    each = network.vec4s // tiling.parts
     lines: list[str] = []
-    for turn in range(plan.turns):
-        if plan.is_kept:
+    for turn in range(tiling.turns):
+        if tiling.is_kept:
             terms = [f"w{turn}_{place} * {state}(first{turn} + {place}u)" for place in range(each)]
             products = [f"var products = {terms[0]};", *(f"products += {term};" for term in terms[1:])]
         else:

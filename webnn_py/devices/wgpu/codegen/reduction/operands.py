@@ -43,7 +43,7 @@ class TensorOperand:
     layout: Layout
 
     @classmethod
-    def of(cls, lowering: Lowering, value: Value) -> TensorOperand:
+    def from_value(cls, lowering: Lowering, value: Value) -> TensorOperand:
         """Return the operand of a value."""
         place = lowering.place(value)
         return cls(place.buffer, lowering.element(value), place.layout)
@@ -62,7 +62,7 @@ class SummedOperand:
     element: Element
 
     @classmethod
-    def of(cls, lowering: Lowering, sums: PartialSums) -> SummedOperand:
+    def from_sums(cls, lowering: Lowering, sums: PartialSums) -> SummedOperand:
         """Return the operand of a product's partial sums."""
         float32 = lowering.features.element("float32")
         shape = sums.product.descriptor.shape
@@ -103,9 +103,9 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
         return _with_partial_sums(lowering, value, sums, spare_buffers)
     last = lowering.deferred(value)
     is_fused = last is not None and KernelVariant.OPERAND_FUSION.is_on
-    fused = ElementwiseFunction.of(lowering, last, is_stored=False) if last is not None and is_fused else None
+    fused = ElementwiseFunction.ending_at(lowering, last, is_stored=False) if last is not None and is_fused else None
     if fused is None or len(_bound(fused.leaves)) > spare_buffers or any(map(_is_packed, fused.leaves)):
-        return TensorOperand.of(lowering, value)
+        return TensorOperand.from_value(lowering, value)
     shape = value.descriptor.shape
     terms = tuple(_term(lowering, leaf, shape) for leaf in fused.leaves)
     wide = {
@@ -121,12 +121,12 @@ def _with_partial_sums(
 ) -> TensorOperand | FusedOperand:
     """Return the operand of element-wise nodes behind a split-K product."""
     assert isinstance(value, Output)  # noqa: S101 - a product's node or one behind it returns it
-    fused = ElementwiseFunction.of(lowering, value.node, sums.product, is_stored=False)
+    fused = ElementwiseFunction.ending_at(lowering, value.node, sums.product, is_stored=False)
     _, *others = fused.leaves
     if 1 + len(_bound(others)) > spare_buffers or any(map(_is_packed, others)):
-        return TensorOperand.of(lowering, value)
+        return TensorOperand.from_value(lowering, value)
     shape = value.descriptor.shape
-    terms = SummedOperand.of(lowering, sums), *(_term(lowering, leaf, shape) for leaf in others)
+    terms = SummedOperand.from_sums(lowering, sums), *(_term(lowering, leaf, shape) for leaf in others)
     return FusedOperand(fused, terms, Layout.dense(shape))
 
 
@@ -180,7 +180,7 @@ class StoreTarget:
     epilogue: FusedEpilogue | None = None
 
     @classmethod
-    def of(cls, lowering: Lowering, value: Value) -> StoreTarget:
+    def from_value(cls, lowering: Lowering, value: Value) -> StoreTarget:
         """Return the target of an operator's output."""
         return cls(lowering.target(value), lowering.element(value))
 
@@ -195,10 +195,10 @@ class StoreTarget:
         """
         last = lowering.epilogue(value, lowering.features.max_storage_buffers - own_buffers)
         if last is None:
-            return cls.of(lowering, value)
-        fused = ElementwiseFunction.of(lowering, last, value)
+            return cls.from_value(lowering, value)
+        fused = ElementwiseFunction.ending_at(lowering, last, value)
         terms = tuple(_term(lowering, leaf, value.descriptor.shape) for leaf in fused.leaves[1:])
-        target = cls.of(lowering, fused.result)
+        target = cls.from_value(lowering, fused.result)
         return attrs.evolve(target, epilogue=FusedEpilogue(lowering.element(value), fused, terms))
 
     @classmethod

@@ -45,7 +45,7 @@ SEGMENT: Final = {"along": 8, "across": 16, "none": 32}
 
 
 @attrs.frozen
-class ReductionPlan:
+class ReductionTiling:
     """The distribution of a reduction.
 
     Attributes:
@@ -61,7 +61,7 @@ class ReductionPlan:
     pieces: int
 
     @classmethod
-    def of(cls, rows: ReductionRows, view: RowsView, *, packed: bool) -> ReductionPlan:
+    def for_rows(cls, rows: ReductionRows, view: RowsView, *, packed: bool) -> ReductionTiling:
         """Choose the distribution.
 
         Args:
@@ -112,13 +112,13 @@ def emit_reduction(
         targets: the outputs, one for each result of ``reduction.finish``.
     """
     packed = any(target.element.per_one > 1 for target in targets)
-    plan = ReductionPlan.of(rows, rows.view(operands[0].layout), packed=packed)
-    if plan.pieces == 1:
-        ReductionPass(lowering, label, operands, rows, reduction, plan).emit(targets)
+    tiling = ReductionTiling.for_rows(rows, rows.view(operands[0].layout), packed=packed)
+    if tiling.pieces == 1:
+        ReductionPass(lowering, label, operands, rows, reduction, tiling).emit(targets)
         return
-    shape = (plan.pieces, rows.outputs)
-    partial = [StoreTarget.between(lowering, kind, plan.pieces * rows.outputs) for kind in reduction.kinds]
-    ReductionPass(lowering, f"{label} (pieces)", operands, rows, reduction.without_finish(), plan).emit(partial)
+    shape = (tiling.pieces, rows.outputs)
+    partial = [StoreTarget.between(lowering, kind, tiling.pieces * rows.outputs) for kind in reduction.kinds]
+    ReductionPass(lowering, f"{label} (pieces)", operands, rows, reduction.without_finish(), tiling).emit(partial)
     results = [target.operand(shape) for target in partial]
     emit_reduction(lowering, label, results, ReductionRows(shape, (0,)), reduction.of_partial_results(), targets)
 
@@ -133,13 +133,13 @@ class ReductionPass:
         operands: Sequence[TensorOperand | FusedOperand],
         rows: ReductionRows,
         reduction: Combiner,
-        plan: ReductionPlan,
+        tiling: ReductionTiling,
     ) -> None:
         self._writer = KernelWriter(lowering, label)
-        self._readers = [self._writer.reader(operand, rows, plan.vector) for operand in operands]
+        self._readers = [self._writer.reader(operand, rows, tiling.vector) for operand in operands]
         self._reduction = reduction
-        self._plan = plan
-        self._outputs, self._units = rows.units(plan.vector)
+        self._plan = tiling
+        self._outputs, self._units = rows.units(tiling.vector)
         self._sets: list[list[str]] = []
 
     def emit(self, targets: Sequence[StoreTarget]) -> None:

@@ -37,7 +37,7 @@ RegisterGrid = list[list[str]]
 
 
 @attrs.frozen
-class RegisterRowsPlan:
+class RegisterTiling:
     """The distribution of rows among invocations.
 
     Attributes:
@@ -51,7 +51,7 @@ class RegisterRowsPlan:
     loads: int
 
     @classmethod
-    def of(cls, rows: ReductionRows, features: Features, *, packed: bool) -> RegisterRowsPlan | None:
+    def for_rows(cls, rows: ReductionRows, features: Features, *, packed: bool) -> RegisterTiling | None:
         """Choose the distribution of the rows of a dense output; None if they are too long or too interleaved.
 
         Args:
@@ -84,15 +84,15 @@ class RegisterRowsPlan:
 class RegisterRows:
     """Writes such a kernel."""
 
-    def __init__(self, lowering: Lowering, label: str, rows: ReductionRows, plan: RegisterRowsPlan) -> None:
+    def __init__(self, lowering: Lowering, label: str, rows: ReductionRows, tiling: RegisterTiling) -> None:
         self.writer = KernelWriter(lowering, label)
         self._rows = rows
-        self._vector = plan.vector
-        self._workgroup = plan.workgroup
-        self._outputs, self._units_of_row = rows.units(plan.vector)
-        writer, along = self.writer, plan.workgroup.along
-        plan.workgroup.place(writer, self._outputs)
-        self._units = ["y", *(writer.let(f"y + {number * along}u", "unit") for number in range(1, plan.loads))]
+        self._vector = tiling.vector
+        self._workgroup = tiling.workgroup
+        self._outputs, self._units_of_row = rows.units(tiling.vector)
+        writer, along = self.writer, tiling.workgroup.along
+        tiling.workgroup.place(writer, self._outputs)
+        self._units = ["y", *(writer.let(f"y + {number * along}u", "unit") for number in range(1, tiling.loads))]
         self._last_is_sure = self._units_of_row % along == 0
         if not self._last_is_sure:
             self._beyond = self._units[-1]

@@ -15,7 +15,7 @@ from webnn_py.devices.wgpu.codegen.entry_point import WORKGROUP, power_of_two
 from webnn_py.devices.wgpu.codegen.reduction.combiners import Combiner
 from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand
 from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.devices.wgpu.codegen.reduction.reduce import INVOCATIONS, ReductionPass, ReductionPlan
+from webnn_py.devices.wgpu.codegen.reduction.reduce import INVOCATIONS, ReductionPass, ReductionTiling
 from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
 from webnn_py.devices.wgpu.codegen.reduction.workgroup import ReductionWorkgroup
 from webnn_py.devices.wgpu.codegen.reduction.writer import KernelWriter
@@ -150,9 +150,9 @@ class ScanWriter:
             workgroup = ReductionWorkgroup(across, WORKGROUP // across, along_first=True)
         length = self._length // WIDTH if vector == "along" else self._length
         sums = StoreTarget.between(lowering, self._kind, pieces * outputs)
-        plan = ReductionPlan(vector, workgroup, length, pieces)
+        tiling = ReductionTiling(vector, workgroup, length, pieces)
         label = f"{self._label} (pieces)"
-        ReductionPass(lowering, label, [self._operand], self._rows, total.without_finish(), plan).emit([sums])
+        ReductionPass(lowering, label, [self._operand], self._rows, total.without_finish(), tiling).emit([sums])
         begins = StoreTarget.between(lowering, self._kind, pieces * outputs)
         rows = ReductionRows((pieces, outputs), (0,))
         carries = sums.operand(rows.shape)

@@ -9,10 +9,7 @@ import attrs
 
 from webnn_py.devices.wgpu.codegen.gemm.im2col_loader import Im2colLoader
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
-from webnn_py.devices.wgpu.codegen.gemm.pixel_loader import PixelLoader
-from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
-from webnn_py.devices.wgpu.codegen.gemm.tile_tables import (
+from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import (
     LARGE_PRODUCT,
     LARGE_SIDE,
     USUAL_TILES,
@@ -24,6 +21,9 @@ from webnn_py.devices.wgpu.codegen.gemm.tile_tables import (
     TileTable,
     table_of,
 )
+from webnn_py.devices.wgpu.codegen.gemm.pixel_loader import PixelLoader
+from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.devices.wgpu.records.features import Features
 
 Work = tuple[GemmTile, int]
@@ -57,7 +57,7 @@ class Extent:
     is_float16: bool
 
     @classmethod
-    def of(cls, product: GemmProblem) -> Self:
+    def from_product(cls, product: GemmProblem) -> Self:
         """Return the extent of a product."""
         shape = product.batch, product.left.outer, product.right.outer, product.left.inner
         return cls(_sides_of(product), *shape, is_float16=product.left.element.data_type == "float16")
@@ -85,7 +85,7 @@ def _sides_of(product: GemmProblem) -> Sides:
 
 def choose_work(product: GemmProblem, features: Features, accumulate: str) -> Work:
     """Return the tile and split-K parts of a product whose sums have the type ``accumulate``."""
-    table, extent = table_of(features), Extent.of(product)
+    table, extent = table_of(features), Extent.from_product(product)
     rows, columns = product.left.outer, product.right.outer
     tile = choose_tile(rows, columns, product.batch, features)
     groups = tile.groups(rows, columns) * product.batch

@@ -7,7 +7,7 @@ from spec_tests.support.both_devices import check_both, integers
 from webnn_py.devices.wgpu.codegen.gemm import tile_store
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.devices.wgpu.codegen.gemm.tile_search import choose_work
+from webnn_py.devices.wgpu.codegen.gemm.tile_choice import choose_work
 from webnn_py.devices.wgpu.records.buffer import Buffer
 from webnn_py.devices.wgpu.records.element import element
 from webnn_py.devices.wgpu.records.features import Features

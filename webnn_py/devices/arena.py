@@ -1,4 +1,4 @@
-"""The plan of a graph's execution: the nodes that can be folded at build, and the intermediates that share memory.
+"""What is decided about a graph's memory: the nodes to fold at build, and the arena that intermediates share.
 
 Backends share it; it works for any kind of memory.
 """

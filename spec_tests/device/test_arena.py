@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Constant, Graph, Input, Node, Value
 from webnn_py.core.operators import arithmetic, movement
-from webnn_py.devices.plan import ALIGNMENT, Interval, lay_out, lifetimes, split_constant
+from webnn_py.devices.arena import ALIGNMENT, Interval, lay_out, lifetimes, split_constant
 
 SHAPE = MLOperandDescriptor("float32", (10,))
 

@@ -55,7 +55,7 @@ def rolled_loop(
         states = dict(zip(names[2:], carried, strict=True))
         try:
             with call.context.expenses.refunded():
-                return (yield from _SortedBody.of(call, body, states).drawn(most))
+                return (yield from _SortedBody.from_call(call, body, states).drawn(most))
         except Refused:
             del call.problems[problems:]
     return ()
@@ -90,7 +90,7 @@ class _SortedBody:
     rows: list[NodeProto] = attrs.field(factory=list)
 
     @classmethod
-    def of(cls, call: ControlFlowNode, body: InnerGraph, states: Mapping[str, Converted]) -> Self:
+    def from_call(cls, call: ControlFlowNode, body: InnerGraph, states: Mapping[str, Converted]) -> Self:
         """Sort the nodes of a body.
 
         Raises:

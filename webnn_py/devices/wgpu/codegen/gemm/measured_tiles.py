@@ -1,6 +1,6 @@
 """Tiles of matrix products for each kind of GPU, with their measured speeds.
 
-:mod:`.tile_search` searches a table. The rates of ``USUAL_TILES`` and all of ``HOPPER`` come from an H200
+:mod:`.tile_choice` searches a table. The rates of ``USUAL_TILES`` and all of ``HOPPER`` come from an H200
 (``spec_tests/labs/benchmarks/gpu_tiles.py`` at e2867f45). A GPU that was not measured uses only ``USUAL_TILES``, as
 far as its limits allow; its number of processors is estimated by the type of its adapter.
 """

@@ -1,4 +1,4 @@
-"""The plan of a tiled product, which all parts of its kernel share."""
+"""The tiling of a product, which all parts of its kernel share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webnn_py.devices.wgpu.records.element import WIDTH
 from webnn_py.devices.wgpu.records.variants import KernelVariant
 
 
-class TilePlan:
+class GemmTiling:
     """The tiling of a product.
 
     Attributes:

@@ -13,10 +13,10 @@ from webnn_py.core.operators import conversion
 from webnn_py.devices.wgpu.codegen.entry_point import power_of_two
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue
 from webnn_py.devices.wgpu.codegen.gemm.computed_loader import ComputedLoader
-from webnn_py.devices.wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
+from webnn_py.devices.wgpu.codegen.gemm.gemv_tiling import MOST_VECTORS
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import table_of
 from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.devices.wgpu.codegen.gemm.tile_tables import table_of
 from webnn_py.devices.wgpu.records.element import WIDTH
 from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.lowering import Lowering
@@ -75,7 +75,7 @@ def tuning_of(vectors: int) -> FourBitTuning:
 
 
 @attrs.frozen
-class FourBitPlan:
+class FourBitTiling:
     """The distribution of a product.
 
     Attributes:
@@ -93,7 +93,7 @@ class FourBitPlan:
     tuning: FourBitTuning
 
     @classmethod
-    def of(cls, lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> FourBitPlan | None:
+    def for_product(cls, lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> FourBitTiling | None:
         """Return the distribution of a product; None if the kernel is not for it."""
         vectors, matrix = product.left, product.right
         if not (KernelVariant.GEMV_FOUR_BITS.is_on and epilogue.stores_single_elements and product.batch == 1):
@@ -105,12 +105,12 @@ class FourBitPlan:
         places = _in_blocks(lowering, matrix)
         if places is None:
             return None
-        plan = cls(product, attrs.evolve(vectors, forced="transposed"), matrix, places, tuning_of(vectors.outer))
-        return plan._fitted(lowering.features)
+        tiling = cls(product, attrs.evolve(vectors, forced="transposed"), matrix, places, tuning_of(vectors.outer))
+        return tiling._fitted(lowering.features)
 
-    def _fitted(self, features: Features) -> FourBitPlan:
-        """Return the plan with the largest tuning that the shape and the limits allow."""
-        plan, tuning = self, self.tuning
+    def _fitted(self, features: Features) -> FourBitTiling:
+        """Return the tiling with the largest tuning that the shape and the limits allow."""
+        tiling, tuning = self, self.tuning
         words = tuning.words
         while any(length // WORD % words for length in (self.matrix.inner, self.matrix.outer_stride, self.block)):
             words //= 2
@@ -118,18 +118,18 @@ class FourBitPlan:
         threads = min(tuning.threads, features.max_invocations)
         lanes = _lanes(loads, min(tuning.lanes, threads))
         threads = threads // lanes * lanes
-        plan = plan._with(words=words, threads=threads, lanes=lanes)
-        plan = plan._with(ahead=min(tuning.ahead, -(-plan.loads // lanes)))
-        while plan.room_for_sums(features) < LEAST_SUMS and plan.tuning.ahead > 1:
-            plan = plan._with(ahead=plan.tuning.ahead // 2)
-        if plan.room_for_sums(features) < LEAST_SUMS:
-            plan = plan._with(is_staged=False)
+        tiling = tiling._with(words=words, threads=threads, lanes=lanes)
+        tiling = tiling._with(ahead=min(tuning.ahead, -(-tiling.loads // lanes)))
+        while tiling.room_for_sums(features) < LEAST_SUMS and tiling.tuning.ahead > 1:
+            tiling = tiling._with(ahead=tiling.tuning.ahead // 2)
+        if tiling.room_for_sums(features) < LEAST_SUMS:
+            tiling = tiling._with(is_staged=False)
         enough = tuning.least_groups * table_of(features).units
-        while plan.tuning.rows > 1 and plan.groups < enough:
-            plan = plan._with(rows=plan.tuning.rows // 2)
-        return plan
+        while tiling.tuning.rows > 1 and tiling.groups < enough:
+            tiling = tiling._with(rows=tiling.tuning.rows // 2)
+        return tiling
 
-    def _with(self, **changes: Any) -> FourBitPlan:
+    def _with(self, **changes: Any) -> FourBitTiling:
         return attrs.evolve(self, tuning=attrs.evolve(self.tuning, **changes))
 
     @property

@@ -7,8 +7,8 @@ from typing import Final
 import attrs
 
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import table_of
 from webnn_py.devices.wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.devices.wgpu.codegen.gemm.tile_tables import table_of
 from webnn_py.devices.wgpu.records.element import WIDTH
 from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.variants import KernelVariant
@@ -56,7 +56,7 @@ def share_across(matrix: MatrixLoader, batch: int, units: int) -> int:
 
 
 @attrs.frozen
-class GemvPlan:
+class GemvTiling:
     """The distribution of a product.
 
     Attributes:
@@ -78,7 +78,7 @@ class GemvPlan:
     unrolled: int = 1
 
     @classmethod
-    def of(cls, product: GemmProblem, features: Features) -> GemvPlan:
+    def for_product(cls, product: GemmProblem, features: Features) -> GemvTiling:
         """Choose the distribution of a product."""
         units = table_of(features).units
         left, right = product.left, product.right
@@ -88,20 +88,20 @@ class GemvPlan:
         vectors, matrix = (left, right) if vectors_are_rows else (right, left)
         vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
         sharers = (share_along if matrix.follows_inner else share_across)(matrix, product.batch, units)
-        plan = cls(product, matrix, vectors, vectors_are_rows, sharers)
-        return plan if plan.is_along or not KernelVariant.GEMV_LARGE_WORKGROUPS.is_on else plan.enlarged(features)
+        tiling = cls(product, matrix, vectors, vectors_are_rows, sharers)
+        return tiling if tiling.is_along or not KernelVariant.GEMV_LARGE_WORKGROUPS.is_on else tiling.enlarged(features)
 
-    def enlarged(self, features: Features) -> GemvPlan:
-        """Return the plan with larger workgroups and more loads at once, if there are few workgroups per processor."""
-        plan, enough = self, 2 * BUSY_THREADS * table_of(features).units
+    def enlarged(self, features: Features) -> GemvTiling:
+        """Return the tiling with larger workgroups and more loads at once, if few workgroups run on a processor."""
+        tiling, enough = self, 2 * BUSY_THREADS * table_of(features).units
         groups = -(-self.matrix.outer // self.per_group) * self.product.batch
         most = min(MOST_THREADS, features.max_invocations)
-        while plan.threads < most and groups * plan.threads < enough and self.steps >= 4 * plan.sharers:
-            plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
+        while tiling.threads < most and groups * tiling.threads < enough and self.steps >= 4 * tiling.sharers:
+            tiling = attrs.evolve(tiling, threads=2 * tiling.threads, sharers=2 * tiling.sharers)
         most = 1 if self.vectors.outer > 2 else 4
-        while plan.unrolled < most and self.steps >= 4 * plan.unrolled * plan.sharers:
-            plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
-        return plan
+        while tiling.unrolled < most and self.steps >= 4 * tiling.unrolled * tiling.sharers:
+            tiling = attrs.evolve(tiling, unrolled=2 * tiling.unrolled)
+        return tiling
 
     @property
     def is_along(self) -> bool:

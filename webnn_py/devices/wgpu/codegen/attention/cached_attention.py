@@ -36,7 +36,7 @@ def has_kernels(node: Node) -> bool:
 
 
 @attrs.frozen
-class CachedPlan:
+class CachedAttention:
     """The distribution of attention to a cache.
 
     A matrix is the keys, or values, of a sample and a key head. Its queries are those of all heads that share them: of
@@ -67,7 +67,7 @@ class CachedPlan:
     parts: int = 1
 
     @classmethod
-    def of(cls, node: Node, features: Features) -> CachedPlan:
+    def for_node(cls, node: Node, features: Features) -> CachedAttention:
         """Return the distribution of a node."""
         batch, key_heads, capacity, size = node.outputs[1].shape
         options = {name: node.options[name] for name in ("window", "is_causal")}
