@@ -5,6 +5,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from webnn_py.core.device.compiling.expansion import expand
 from webnn_py.core.graph import Constant, Graph, Value
 from webnn_py.devices.composites.drawn_out import spelled_out
 from webnn_py.devices.numpy import kernels  # noqa: F401 - enters every kernel into the table
@@ -25,7 +26,7 @@ def known_value(value: Value, expenses: Expenses) -> NDArray[Any] | None:
     graph = Graph.reaching({"value": value})
     if graph.inputs:
         return None
-    graph = spelled_out(graph)
+    graph = expand(spelled_out(graph), CAPABILITIES)
     value = graph.outputs["value"]
     if has_four_bits(graph, CAPABILITIES):
         graph = in_bytes(graph, CAPABILITIES)
