@@ -93,9 +93,9 @@ def cast(node: Node, x: Array) -> Array:
         return x.astype(target)
     limits, wide = np.iinfo(target), x.astype(np.float64)
     fits = (wide > limits.min - 1.0) & (wide < limits.max + 1.0)
-    beyond = np.where(wide > 0, limits.max, limits.min)
+    beyond = np.where(wide > 0, np.array(limits.max, target), np.array(limits.min, target))
     inside = np.where(fits, wide, 0).astype(target)
-    return np.where(fits, inside, np.where(np.isnan(wide), 0, beyond).astype(target))
+    return np.where(fits, inside, np.where(np.isnan(wide), target.type(0), beyond))
 
 
 @kernel

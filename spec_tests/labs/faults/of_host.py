@@ -36,8 +36,8 @@ def lost_device_is_used_again(forget, owner, lost):
     pass
 
 
-@FAULTS.at("webnn_py.runtime.runs.Plan.is_ready", RUNTIME, only="overlap or session")
-def plan_is_always_ready(is_ready, plan, request):
+@FAULTS.at("webnn_py.runtime.runs.BoundGraph.is_ready", RUNTIME, only="overlap or session")
+def bound_graph_is_always_ready(is_ready, bound, request):
     return True
 
 

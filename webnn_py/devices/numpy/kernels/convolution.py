@@ -14,6 +14,7 @@ from webnn_py.devices.numpy.routines.conv_sizes import Convolution
 from webnn_py.devices.numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
 from webnn_py.devices.numpy.routines.float16 import float32, narrow
 from webnn_py.devices.numpy.routines.im2col import PRODUCT_TILE, Im2col, one_by_one
+from webnn_py.devices.numpy.routines.long_windows import has_long_windows, long_windows
 from webnn_py.devices.numpy.routines.tiling import inside, steps_of, tile_size
 from webnn_py.devices.numpy.scratch import scratch
 from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, kernel
@@ -35,6 +36,8 @@ def conv2d(node: Node) -> Kernel:
     conv = Convolution.from_node(node)
     if conv.is_one_by_one:
         return one_by_one(conv)
+    if has_long_windows(conv):
+        return conv.upright(long_windows(conv))
     return conv.upright(overlapping_rows(conv) if has_overlapping_rows(conv) else PreparedKernel(Im2col(conv).prepare))
 
 
