@@ -212,6 +212,21 @@ const PROGRAMS = {
     }
     context.destroy();
   },
+  async readsThatAreStartedSlowly() {
+    const {context} = await opened();
+    const [x, z] = await Promise.all([tensor(context), tensor(context)]);
+    for (const row of ROWS) {
+      context.writeTensor(x, row);
+      context.writeTensor(z, row.map((value) => 2 * value));
+      const reads = [x, z].map((one) => {
+        const read = context.readTensor(one);
+        for (const until = performance.now() + 20; performance.now() < until;);  // the host reads meanwhile
+        return read;
+      });
+      await Promise.all(reads);
+    }
+    context.destroy();
+  },
   async outputsThatAreReadTogetherAtTheEnd() {
     const {context, graph, x, y} = await opened();
     const outputs = [y];

@@ -196,7 +196,8 @@ def _source(at: Mapping[str, str]) -> Source:
     function, file = at.get("function", ""), at["file"]
     if file.startswith(_FILE_URL):  # as Node calls modules
         file = unquote(file.removeprefix(_FILE_URL))
-    return Source(file, int(at["line"]), "" if function in _NAMELESS else function)
+    settled = int(at["settled"]) if "settled" in at else None
+    return Source(file, int(at["line"]), "" if function in _NAMELESS else function, settled)
 
 
 def _descriptor_of(value: MLOperand | MLBuffer) -> dict[str, Any]:

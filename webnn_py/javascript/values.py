@@ -87,8 +87,8 @@ def _is_place(at: object) -> bool:
     """Return whether ``at`` is what ``js/places.js`` sends."""
     if not isinstance(at, dict) or not all(isinstance(item, str) for item in at.values()):
         return False
-    line = at.get("line", "")
-    return "file" in at and line.isascii() and line.isdecimal()
+    numbers = at.get("line", ""), at.get("settled", "0")
+    return "file" in at and all(number.isascii() and number.isdecimal() for number in numbers)
 
 
 @attrs.frozen

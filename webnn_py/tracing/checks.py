@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from sys import _getframe
@@ -283,7 +283,7 @@ class Check:
         read = _Read(number, context.writes[number], operation.source)
         out = enqueued.settled.args[3]  # type: ignore[union-attr]  # a partial of MLContext._settle_read()
         self._reading[operation.number] = out, read
-        if context.last_read in self._reading:  # it is pending
+        if context.last_read in self._reading or _was_unseen(context.in_turn, operation.source):  # it was pending
             self._end_turn(context)
         context.last_read = operation.number
         context.in_turn.append(operation.source)
@@ -458,6 +458,12 @@ def checking(ml: ML, checks: list[Check] | None) -> Iterator[None]:
 def _order(finding: CheckFinding) -> tuple[str, int, str]:
     source = finding.source
     return ("", 0, finding.kind) if source is None else (source.file, source.line, finding.kind)
+
+
+def _was_unseen(earlier: Sequence[Source | None], source: Source | None) -> bool:
+    """Return whether a program in another process had not seen its last read settled when it called for this one."""
+    last = earlier[-1] if earlier else None
+    return source is not None and last is not None and source.settled is not None and source.settled == last.settled
 
 
 def _place(source: Source | None) -> str:

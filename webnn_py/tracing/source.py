@@ -26,11 +26,14 @@ class Source:
         file: the file's path.
         line: the line's number.
         function: the function's name, qualified; "" where a language has none.
+        settled: how many promises the program had seen settled, where it runs in another process; places that differ
+            in it alone are equal.
     """
 
     file: str
     line: int
     function: str
+    settled: int | None = attrs.field(default=None, eq=False, repr=False)
 
     def __str__(self) -> str:
         here = f"{Path.cwd()}{os.sep}"

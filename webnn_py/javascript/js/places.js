@@ -3,7 +3,15 @@
 (function (runtime) {
   'use strict';
 
-  const {own, ask} = runtime;
+  const {own, ask, settle} = runtime;
+
+  // How many promises this realm has seen settled: calls with the same number have not waited for one another.
+  let settled = 0;
+
+  runtime.settle = (settlement, bytes) => {
+    settled += 1;
+    settle(settlement, bytes);
+  };
 
   // The first frame that has a file: native ones and code of eval() have none.
   const frame = /\n {4}at (?:async )?(?:(.*) \()?([^()<\n][^()\n]*?):(\d+)(?::\d+)?\)?(?=\n|$)/;
@@ -17,7 +25,7 @@
       found = null;
     }
     if (found === null || found[0].length > 1000) return undefined;
-    return {__proto__: null, file: found[2], line: found[3], function: found[1]};
+    return {__proto__: null, file: found[2], line: found[3], function: found[1], settled: `${settled}`};
   }
 
   runtime.ask = (message, bytes = null) =>
