@@ -1,9 +1,11 @@
 """The numpy backend: buffers are arrays, a graph is a list of calls."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,7 +13,6 @@ from webnn_py.core.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOp
 from webnn_py.core.device.backend import BackendInfo, Capabilities, HostArray, KernelTiming, Storage
 from webnn_py.core.graph import Graph
 from webnn_py.core.operators.declaration import Operator
-from webnn_py.devices.copying import CopyRegion
 from webnn_py.devices.host_processor import processor
 from webnn_py.devices.in_place import updates_of
 from webnn_py.devices.numpy.executable import NumpyGraph
@@ -19,6 +20,9 @@ from webnn_py.devices.numpy.passes.pipeline import rewritten
 from webnn_py.devices.numpy.table import find
 from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.devices.worker_thread import WorkerThread
+
+if TYPE_CHECKING:  # which a program that copies nothing does not load
+    from webnn_py.devices.copying import CopyRegion
 
 T = TypeVar("T")
 
