@@ -35,10 +35,7 @@ nitpicky = True
 nitpick_ignore = [
     # Type variables, and protocols between modules of the core, have no page.
     *(("py:class", f"webnn_py.core.{name}") for name in ("timelines.promise.T", "api.context.T", "extension.LeafT")),
-    *(
-        ("py:class", f"webnn_py.core.{name}")
-        for name in ("api.interfaces.ContextInterface", "device.registry.GPUSharing")
-    ),
+    ("py:class", "webnn_py.core.api.interfaces.ContextInterface"),
     ("py:class", "webnn_py.extensions.subgraph._Definitions"),
     ("py:class", "webnn_py.tracing.accesses.Accesses"),
     # Annotations of classes whose public module is another one than theirs are texts, with names of their own module.

@@ -9,7 +9,7 @@ from pathlib import Path
 SPEC_TESTS = Path(__file__).parents[1]
 PACKAGE = SPEC_TESTS.parent / "webnn_py"
 MOST_PRIVATE_READS = 150
-MOST_REPLACEMENTS = 134
+MOST_REPLACEMENTS = 130
 """Reached so far, of 120 that are the goal."""
 
 PRIVATE = r"_[A-Za-z]\w*(?<!_)\b"

@@ -12,7 +12,6 @@ from onnx import numpy_helper
 from spec_tests.support.onnx_programs import program
 from webnn_py.command import comparison
 from webnn_py.extras import install_command
-from webnn_py.runtime import InferenceSession
 
 WRONG = [
     (["--input", "z=random"], "--input names 'z'; the model's inputs are x"),
@@ -142,11 +141,11 @@ def test_a_picture_for_a_list_is_told_and_no_way_out_that_is_none(command, of_no
     ended.assert_refused("input 'x' is float32 [4]; a picture needs three or four dimensions\n")
 
 
-def test_a_traceback_comes_with_debug_alone(command, doubled, monkeypatch):
+def test_a_traceback_comes_with_debug_alone(command, doubled, run_by):
     def fail(self, feeds):
         raise ZeroDivisionError("somewhere")
 
-    monkeypatch.setattr(InferenceSession, "run", fail)
+    run_by(fail)
     arguments = ("run", doubled, "--shape", "rows=1", "--backend", "numpy")
     command(*arguments).assert_refused("ZeroDivisionError: somewhere (--debug shows where)", 1)
     told = command(*arguments, "--debug")
@@ -155,11 +154,11 @@ def test_a_traceback_comes_with_debug_alone(command, doubled, monkeypatch):
     assert "in fail" in told.err
 
 
-def test_an_interrupt_ends_with_status_130_and_says_nothing(command, doubled, monkeypatch):
+def test_an_interrupt_ends_with_status_130_and_says_nothing(command, doubled, run_by):
     async def interrupt(self, feeds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(InferenceSession, "run", interrupt)
+    run_by(interrupt)
     ended = command("run", doubled, "--shape", "rows=1", "--backend", "numpy", "--debug")
     assert (ended.status, ended.out, ended.err) == (130, "", "")
 

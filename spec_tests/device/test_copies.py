@@ -15,11 +15,17 @@ from webnn_py.core.descriptors import DATA_TYPES
 from webnn_py.devices.copying import CopiesThroughHost
 
 
+@pytest.fixture
+def through_the_host(monkeypatch):
+    """Let a device copy through the host, as one that cannot copy itself."""
+    monkeypatch.setattr("webnn_py.devices.copying.copies_of", CopiesThroughHost)
+
+
 @pytest.fixture(params=["its own copies", "through the host"])
-def way(request, backend, monkeypatch):
-    """Let a device copy itself, or through the host as one that cannot."""
+def way(request):
+    """Let a device copy itself, or through the host."""
     if request.param == "through the host":
-        monkeypatch.setattr("webnn_py.devices.copying.copies_of", CopiesThroughHost)
+        request.getfixturevalue("through_the_host")
     return request.param
 
 
@@ -128,8 +134,8 @@ async def test_copies_need_no_flags_and_no_host(context):
     np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0])
 
 
-async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options, monkeypatch):
-    monkeypatch.setattr("webnn_py.devices.copying.copies_of", CopiesThroughHost)
+@pytest.mark.usefixtures("through_the_host")
+async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options):
     context = await ml.create_context(**options)
     source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
     await context.drain()
