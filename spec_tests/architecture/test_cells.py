@@ -116,7 +116,8 @@ def test_what_is_skipped_is_reported_with_its_reason(tmp_path):
         "-n1",
     ]
     command = [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), str(tmp_path)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    run = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=False)
     *_, end = run.stdout.splitlines()
     assert "1 failed, 1 passed, 8 skipped" in end, run.stdout + run.stderr
     skipped = re.findall(r"^SKIPPED \[(\d)\] \S*test_cells_of_this_file\.py:\d+: (.*)$", run.stdout, re.MULTILINE)
