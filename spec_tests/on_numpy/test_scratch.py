@@ -196,7 +196,7 @@ async def test_a_dispatch_takes_little_more_than_what_it_reads_writes_and_keeps(
     assert most_bytes(graph) <= MOST * bytes_needed(graph)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, full=4)
 @pytest.mark.parametrize("draw", OPERATORS.values(), ids=OPERATORS)
 async def test_a_single_operator_takes_little_more_than_what_it_reads_and_writes(compile_for, draw):
     graph = await compile_for(draw)
@@ -204,7 +204,7 @@ async def test_a_single_operator_takes_little_more_than_what_it_reads_and_writes
     assert most_bytes(graph) <= MOST * bytes_needed(graph)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, full=4)
 @pytest.mark.parametrize(
     "draw", [*NETWORKS, *OPERATORS.values()], ids=[draw.__name__ for draw in NETWORKS] + [*OPERATORS]
 )
