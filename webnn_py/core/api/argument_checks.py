@@ -115,8 +115,8 @@ def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> No
     # spec: MLContext.dispatch 5.2; MLContext.readTensor(tensor) 4; MLContext.readTensor(tensor, outputData) 4
     # spec: MLContext.writeTensor 2
     buffer._check_alive(method, repr(buffer))
-    if buffer._withheld:
-        raise TypeError(f"{method}(): {buffer!r} is {buffer._withheld}")
+    if buffer.withheld:
+        raise TypeError(f"{method}(): {buffer!r} is {buffer.withheld}")
 
 
 def storages(

@@ -35,14 +35,19 @@ class MLBuffer(NoArray, Handle, HasHandle):
         "_destroyed",
         "_pending_reads",
         "_storage",
-        "_withheld",
         "attached",
+        "withheld",
     )
     _context: ContextInterface
     _descriptor: MLBufferDescriptor
     _storage: Storage
     _destroyed: bool
-    _withheld: str
+    withheld: str
+    """The reason why an extension has calls refuse the buffer, as "exported to …"; "" for none.
+
+    Its first word is in the buffer's text. Not in the specification.
+    """
+
     attached: Any
     """What an extension keeps for the buffer; None for nothing. Not in the specification."""
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
@@ -55,7 +60,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
         self._descriptor = descriptor
         self._storage = Storage(descriptor, label)
         self._destroyed = False
-        self._withheld, self.attached = "", None
+        self.withheld, self.attached = "", None
         self._pending_reads = {}
         return self
 
@@ -98,18 +103,6 @@ class MLBuffer(NoArray, Handle, HasHandle):
     def destroyed(self) -> bool:
         """Return whether it is destroyed, be it with its context. Not in the specification."""
         return self._destroyed
-
-    @property
-    def withheld(self) -> str:
-        """The reason why an extension has calls refuse the buffer, as "exported to …"; "" for none.
-
-        Its first word is in the buffer's text. Not in the specification.
-        """
-        return self._withheld
-
-    @withheld.setter
-    def withheld(self, reason: str) -> None:
-        self._withheld = reason
 
     @property
     def storage(self) -> Storage:
@@ -163,7 +156,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
 
     def _described(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
-        state = ", destroyed" if self._destroyed else f", {self._withheld.split()[0]}" if self._withheld else ""
+        state = ", destroyed" if self._destroyed else f", {self.withheld.split()[0]}" if self.withheld else ""
         return f"{named_by(self.label)}{' '.join([str(self._descriptor), *flags])}{state}"
 
 

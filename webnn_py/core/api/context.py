@@ -358,7 +358,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("write_buffer()")
         try:
-            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._withheld:
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer.withheld:
                 check_buffer(self, "write_buffer", buffer)
             # spec: MLContext.writeTensor 3
             if not buffer._descriptor.writable:
@@ -397,7 +397,7 @@ class MLContext(Handle):
         """
         self._trio_run.check("read_buffer()")
         try:
-            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer._withheld:
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed or buffer.withheld:
                 check_buffer(self, "read_buffer", buffer)
             descriptor = buffer._descriptor
             # spec: MLContext.readTensor(tensor) 5; MLContext.readTensor(tensor, outputData) 5

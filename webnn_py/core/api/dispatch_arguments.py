@@ -49,7 +49,7 @@ def storages_at_first_sight(
             has, wanted = buffer._descriptor, descriptors.get(name)
             if wanted is None or has.constant or has.data_type != wanted.data_type or has.shape != wanted.shape:
                 return None
-            if buffer._context is not context or buffer._destroyed or buffer._withheld:
+            if buffer._context is not context or buffer._destroyed or buffer.withheld:
                 return None
             found[name] = buffer._storage
     is_each_one_distinct = len({*read.values(), *written.values()}) == len(read) + len(written)
