@@ -16,7 +16,7 @@ from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.wgpu.runtime import device_loss
 
-ROUNDS = {"quick": 50, "full": 100, "thorough": 200}
+ROUNDS = {"quick": 50, "full": 50, "thorough": 200}
 FEWEST_LEAKED = 50
 """So many objects are there more where a round of a quick run leaves one; fewer may be threads and caches."""
 PATIENCE = 50
