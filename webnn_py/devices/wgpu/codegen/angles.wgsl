@@ -17,7 +17,7 @@ fn angle(x: f32) -> vec3<f32> {
 fn large_angle(x: f32) -> vec3<f32> {
   let bits = bitcast<u32>(x) & 0x7fffffffu;
   if (bits >= 0x7f800000u) {
-    return vec3<f32>(bitcast<f32>(0x7fc00000u), 0.0, 0.0);
+    return vec3<f32>(float_of_bits(0x7fc00000u), 0.0, 0.0);
   }
   let first = (bits >> 23u) - 120u;
   let m = (bits & 0x007fffffu) | 0x00800000u;

@@ -42,7 +42,7 @@ class RawHalves(Element):
         return [half for word in "xy" for half in (f"({vec4}.{word} & 0xffffu)", f"({vec4}.{word} >> 16u)")]
 
     def pack(self, values: list[str]) -> str:
-        low, high = (f"({first}) | ({second}) << 16u" for first, second in (values[:2], values[2:]))
+        low, high = (f"({first}) | (({second}) << 16u)" for first, second in (values[:2], values[2:]))
         return f"vec2<u32>({low}, {high})"
 
     def load(self, buffer: str, index: str) -> str:

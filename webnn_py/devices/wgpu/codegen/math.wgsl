@@ -2,6 +2,12 @@
 // for every float. Adapters need not fuse multiply and add, and compilers may drop a difference that would be zero in
 // exact arithmetic; so where low parts matter, high parts are cut off by their bits.
 
+// Infinities and NaN are made by this: an expression of constants, as bitcast<f32>(0x7f800000u) is one, may be none of
+// them. A call is no such expression, and compilers inline it.
+fn float_of_bits(bits: u32) -> f32 {
+  return bitcast<f32>(bits);
+}
+
 fn is_nan(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
@@ -73,7 +79,7 @@ fn quotient(a: f32, b: f32) -> f32 {
   let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
   let is_same = a_magnitude == b_magnitude && (a_magnitude == 0u || a_magnitude == 0x7f800000u);
   if (a_magnitude > 0x7f800000u || b_magnitude > 0x7f800000u || is_same) {
-    return bitcast<f32>(0x7fc00000u);
+    return float_of_bits(0x7fc00000u);
   }
   if (a_magnitude == 0x7f800000u || b_magnitude == 0u) {
     return bitcast<f32>(sign | 0x7f800000u);
@@ -207,7 +213,7 @@ fn root(x: f32) -> f32 {
     return x;
   }
   if (bits > 0x7f800000u) {
-    return bitcast<f32>(0x7fc00000u);
+    return float_of_bits(0x7fc00000u);
   }
   let whole = whole_significand(x);
   let is_odd = (exponent(x) & 1i) == 1i;

@@ -53,7 +53,7 @@ fn log_f32(x: f32) -> f32 {
     return bitcast<f32>(select(bits, of_negative, bits > 0x7f800000u && !is_nan(x)));
   }
   if (bits == 0u) {
-    return bitcast<f32>(0xff800000u);
+    return float_of_bits(0xff800000u);
   }
   // x = 2ᵏ · (1 + f), with 1 + f from √½ to √2.
   let m = significand(x);
@@ -164,7 +164,7 @@ fn power_of_positive(x: f32, y: f32) -> f32 {
   let n = clamp(round(high + low), -200.0, 200.0);
   let f = clamp((high - n) + low, -100.0, 100.0);
   if (f > 1.0 || f < -1.0) {
-    return select(0.0, bitcast<f32>(0x7f800000u), f > 0.0);
+    return select(0.0, float_of_bits(0x7f800000u), f > 0.0);
   }
   let p_high = 0.0013336618 + f * (0.00015453302 + f * 0.000014692371);
   let p = 0.24022651 + f * (0.05550406 + f * (0.009618085 + f * p_high));
@@ -179,7 +179,7 @@ fn pow_f32(x: f32, y: f32) -> f32 {
     return 1.0;
   }
   if (is_nan(x) || is_nan(y)) {
-    return bitcast<f32>(0x7fc00000u);
+    return float_of_bits(0x7fc00000u);
   }
   let is_whole = y_magnitude >= 0x4b000000u || trunc(y) == y;
   let is_odd = y_magnitude < 0x4b800000u && is_whole && (i32(y) & 1i) == 1i;
@@ -187,9 +187,9 @@ fn pow_f32(x: f32, y: f32) -> f32 {
   let x_negative = bitcast<i32>(x) < 0i;
   var power: f32;
   if (x_magnitude == 0u || x_magnitude == 0x7f800000u) {
-    power = select(0.0, bitcast<f32>(0x7f800000u), (x_magnitude == 0u) == y_negative);
+    power = select(0.0, float_of_bits(0x7f800000u), (x_magnitude == 0u) == y_negative);
   } else if (x_negative && !is_whole) {
-    return bitcast<f32>(0x7fc00000u);
+    return float_of_bits(0x7fc00000u);
   } else if (x_magnitude == 0x3f800000u) {
     power = 1.0;
   } else {

@@ -54,12 +54,12 @@ class Element:
         """Return an expression of type ``self.vec4`` for four elements."""
         if self.data_type in ("int8", "uint8"):
             words = [f"(u32({value}) & 255u)" for value in values]
-            return f"{words[0]} | {words[1]} << 8u | {words[2]} << 16u | {words[3]} << 24u"
+            return f"{words[0]} | ({words[1]} << 8u) | ({words[2]} << 16u) | ({words[3]} << 24u)"
         if self.data_type == "float16":
             if self.one == "f16":
                 return f"vec4<f16>({', '.join(f'f16({value})' for value in values)})"
             low, high = (
-                f"half_bits({first}) | half_bits({second}) << 16u" for first, second in (values[:2], values[2:])
+                f"half_bits({first}) | (half_bits({second}) << 16u)" for first, second in (values[:2], values[2:])
             )
             return f"vec2<u32>({low}, {high})"
         return f"{self.vec4}({', '.join(values)})"
@@ -102,7 +102,7 @@ class Element:
         What is stored and not read before needs no rounding: :meth:`pack` does that.
         """
         if self.data_type == "int8":
-            return f"(i32({value}) << 24u >> 24u)"
+            return f"((i32({value}) << 24u) >> 24u)"
         if self.data_type == "uint8":
             return f"(u32({value}) & 255u)"
         if self.data_type == "float16" and not is_stored:
@@ -121,12 +121,12 @@ def compute_type(data_type: MLOperandDataType) -> str:
 
 
 def literal(value: float, kind: str) -> str:
-    """Return a number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
+    """Return a number as a WGSL expression; infinities and NaN, which no constant expression may be, by a call."""
     if kind == "f32":
         number = np.float32(value)
         if np.isfinite(number):
             return f"f32({float(number)!r})"
-        return f"bitcast<f32>({int(number.view(np.uint32))}u)"
+        return f"float_of_bits({int(number.view(np.uint32))}u)"
     suffix = {"i32": "i", "u32": "u", "i64": "li", "u64": "lu"}[kind]
     lowest = {"i32": -(2**31), "i64": -(2**63)}.get(kind)
     if value == lowest:  # its absolute value is no literal

@@ -20,7 +20,9 @@ from webnn_py.devices.wgpu.codegen.module import Bindings
 from webnn_py.devices.wgpu.records.element import COMPONENTS, WIDTH, literal
 from webnn_py.devices.wgpu.records.kernel import Kernel
 
-LOWEST = literal(-float("inf"), "f32")
+LOWEST = "lowest()"
+
+LOWEST_FUNCTION = f"fn lowest() -> f32 {{ return {literal(-float('inf'), 'f32')}; }}"
 
 NAN_MARK = "-1e30"
 """The total of powers that stands for NaN; other totals are never negative."""
@@ -76,7 +78,7 @@ class AttentionWriter:
             values = ", ".join(side.element.unpack("x"))
             functions.append(f"fn {name}_wide(x: {kind}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
         functions += [] if operands.fused is None else [operands.fused.function("masked")]
-        return [*functions, *([ROUNDED] if operands.is_rounded else []), POWER]
+        return [*functions, *([ROUNDED] if operands.is_rounded else []), POWER, LOWEST_FUNCTION]
 
     def _masked_one(self, name: str, row: int, key: int, terms: list[str]) -> list[str]:
         """Apply the fused nodes to a score; scores beyond the last key become -∞."""
