@@ -19,7 +19,7 @@ OPTION = "--check-indices"
 
 BUFFER = re.compile(r"var<storage, \w+> (\w+): array<")
 ARRAY = re.compile(r"var<workgroup> (\w+): array<.*, *(\d+)u?>;")
-DIRECTIVE = re.compile(r"^enable .*;$", re.MULTILINE)
+DIRECTIVE = re.compile(r"^(?:enable|diagnostic).*;$", re.MULTILINE)
 
 
 def with_checks(code, number):

@@ -22,7 +22,13 @@ EPILOGUE_FUNCTIONS: Final = ("finish", "ended")
 
 _CALL: Final = re.compile(r"\b(\w++)\(")
 
-_FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # starting with literal characters makes the search fast
+_DIRECTIVES: Final = {
+    "enable f16;\n": re.compile(r"f16(?<=\bf16)\b"),
+    "enable subgroups;\n": re.compile("subgroup"),
+    # The lanes of a subgroup go the same way behind subgroupAny(), which compilers cannot prove.
+    "diagnostic(off, subgroup_uniformity);\n": re.compile(r"if \(subgroupAny\("),
+}
+"""Directives, and what asks for each; the searches are fast since they start with literal characters."""
 
 
 @attrs.define
@@ -58,14 +64,14 @@ def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
 
 
 def module(*parts: str, main: str = "") -> str:
-    """Return a WGSL module: ``enable`` directives, the helper functions that the parts call, and the parts.
+    """Return a WGSL module: directives, the helper functions that the parts call, and the parts.
 
     ``main`` comes last and is not searched for calls of helpers, which saves time if it is long.
     """
     body = "\n".join(parts)
     helpers = dict.fromkeys(helper for name in _called(body) for helper in _with_callees(name))
-    enable = "enable f16;\n" if _FLOAT16.search(body) or _FLOAT16.search(main) else ""
-    return "\n".join([enable, *(SNIPPETS[name] for name in helpers), body, main])
+    directives = (text for text, used in _DIRECTIVES.items() if used.search(body) or used.search(main))
+    return "\n".join(["".join(directives), *(SNIPPETS[name] for name in helpers), body, main])
 
 
 def bound_kernel(

@@ -29,6 +29,9 @@ from webnn_py.devices.wgpu import c_types  # noqa: F401 - makes wgpu-py find C t
 from webnn_py.devices.wgpu.records.driver import DRIVER
 
 NO_CHECKS = 0
+
+NOT_IN_NAGA: Final = ("enable subgroups;\n", "diagnostic(off, subgroup_uniformity);\n")
+"""Directives of standard WGSL that naga refuses or warns of: it has the functions without them (wgpu issue 5555)."""
 _SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
 
 
@@ -105,6 +108,8 @@ def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUSha
 
     Falls back to an ordinary module where the library lacks the function.
     """
+    for directive in NOT_IN_NAGA:
+        code = code.replace(directive, "", 1)
     create = getattr(_api.libf, "wgpuDeviceCreateShaderModuleTrusted", None)
     if create is None:
         return device.create_shader_module(label=label, code=code)
