@@ -27,6 +27,7 @@ WITHOUT_ADAPTER = {
     "test_failing_driver",
     "test_float16_accumulation",
     "test_layout",
+    "test_standard_wgsl",
     "test_tile_choice",
 }
 """The files with tests that need no adapter; of the others each test is skipped where there is none."""
