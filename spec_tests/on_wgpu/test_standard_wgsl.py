@@ -1,10 +1,13 @@
 """Kernels are standard WGSL: Tint takes them, as naga does under every other test."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
+from spec_tests.on_wgpu.test_cached_attention import FORMS, decode
+from spec_tests.on_wgpu.test_four_bit_gemv import OTHERS, SHAPES, product
 from spec_tests.on_wgpu.test_variants import MODELS, small  # noqa: F401 - a fixture
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.choosing import CHOSEN
@@ -15,6 +18,7 @@ from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.variants import KernelVariant
+from webnn_py.onnx_models import OnnxModel
 from webnn_py.testing.device_cases.graphs import DRAWERS, run
 
 CASES = json.loads(CHOSEN.read_text(encoding="utf-8"))
@@ -36,6 +40,12 @@ ADAPTERS = {
     ),
 }
 """Features that adapters may have, without 64-bit integers."""
+
+OF_ONNX = {
+    **{f"attention {form}": partial(decode, **form) for form in (*FORMS, {"lengths": (20, 20), "new": 20})},
+    **{f"four-bit product {shape}": partial(product, *shape) for shape in (*SHAPES, *OTHERS)},
+}
+"""Operators of ONNX that have kernels of their own."""
 
 on_each_adapter = pytest.mark.parametrize("features", ADAPTERS.values(), ids=ADAPTERS)
 
@@ -88,6 +98,23 @@ async def test_tint_takes_the_kernels_of_a_model(refused, name):
     wrong = await refused(name, build)
     with passes_left_out(*KernelVariant):
         wrong += await refused(f"{name}, general kernels", build)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.sampled(12)
+@on_each_adapter
+@pytest.mark.parametrize("name", OF_ONNX)
+async def test_tint_takes_the_kernels_of_an_operator_of_onnx(refused, name):
+    """Of operands that the graph has computed: most are bound for writing, and may change for Tint."""
+
+    async def build(context):
+        builder = MLGraphBuilder(context)
+        inputs = {item: builder.input(item, data_type=x.dtype, shape=x.shape) for item, x in case.feeds.items()}
+        operands = {item: builder.neg(operand) for item, operand in inputs.items()}
+        await builder.build(OnnxModel.load(case.model()).convert(builder, input_operands=operands))
+
+    case = OF_ONNX[name]()
+    wrong = await refused(name, build)
     assert not wrong, "\n".join(wrong)
 
 

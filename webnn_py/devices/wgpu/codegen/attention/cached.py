@@ -105,6 +105,7 @@ class _PartsWriter:
         else:
             lengths = [*lengths, (queries, "queries", "vec4<f32>"), *caches]
         shared = [
+            "var<workgroup> range: array<vec4<i32>, 1>;",
             f"var<workgroup> queries_of: array<vec4<f32>, {plan.rows * plan.vec4s}>;",
             f"var<workgroup> added: array<vec4<f32>, {min(ROWS_ADDED, plan.rows) * THREADS}>;",
             f"var<workgroup> products: array<f32, {plan.rows * THREADS}>;",
@@ -174,9 +175,14 @@ fn length_of(start: i32, stop: i32) -> i32 {{ return ({each} + {KEYS - 1}) / {KE
             f"let part = number / {plan.blocks}u % {plan.parts}u;",
             f"let matrix = number / {plan.blocks * plan.parts}u;",
             f"let sample = matrix / {plan.key_heads}u;",
-            "let begin = begin_of(sample);",
-            "let start = start_of(sample, block);",
-            "let stop = stop_of(sample, block);",
+            # Loops with barriers end by these: in a buffer that is bound for writing, they may differ for compilers.
+            "if (t == 0u) {",
+            "  range[0] = vec4<i32>(begin_of(sample), start_of(sample, block), stop_of(sample, block), 0);",
+            "}",
+            "let range_of = workgroupUniformLoad(&range[0]);",
+            "let begin = range_of.x;",
+            "let start = range_of.y;",
+            "let stop = range_of.z;",
             "let length = length_of(start, stop);",
             "let first = start + i32(part) * length;",
             "let end = min(first + length, stop);",

@@ -113,5 +113,5 @@ class CachedAttention:
     @property
     def storage(self) -> int:
         """The bytes in workgroup memory."""
-        vec4s = self.rows * self.vec4s + ROWS_ADDED * THREADS
+        vec4s = self.rows * self.vec4s + ROWS_ADDED * THREADS + 1  # and the range
         return 4 * (WIDTH * vec4s + self.rows * (THREADS + KEYS + 16))
