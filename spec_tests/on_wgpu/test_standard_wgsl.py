@@ -18,6 +18,7 @@ from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.variants import KernelVariant
+from webnn_py.devices.wgpu.runtime import buffer_copies
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.testing.device_cases.graphs import DRAWERS, run
 
@@ -116,6 +117,10 @@ async def test_tint_takes_the_kernels_of_an_operator_of_onnx(refused, name):
     case = OF_ONNX[name]()
     wrong = await refused(name, build)
     assert not wrong, "\n".join(wrong)
+
+
+def test_tint_takes_the_kernel_that_copies_bytes(tint):
+    assert not tint.refusal(buffer_copies.SOURCE)
 
 
 @pytest.mark.sampled(1)
