@@ -14,8 +14,8 @@ FILES = Path(__file__).parents[1] / "wpt" / "files"
 
 
 def settings(**changes):
-    """Settings for the files of our own."""
-    plain = Settings(FILES, descriptions.of_specification(), "", "numpy", WPT_2026)
+    """Settings for the files of our own, which a busy machine may give sixty times their time."""
+    plain = Settings(FILES, descriptions.of_specification(), "", "numpy", WPT_2026, timeout_multiplier=60)
     return attrs.evolve(plain, **changes)
 
 

@@ -11,6 +11,9 @@ from webnn_py import cli
 from webnn_py.extras import install_command
 from webnn_py.javascript import commands
 
+LONG = "--timeout-multiplier=60"
+"""Gives files the time that a busy machine takes."""
+
 
 def webnn_py(*arguments):
     return subprocess.run(
@@ -19,7 +22,7 @@ def webnn_py(*arguments):
 
 
 def test_a_green_run_ends_with_status_0_and_its_reports(tmp_path):
-    run = webnn_py("wpt", FILES, "--report", tmp_path / "r.json", "--report", tmp_path / "r.xml")
+    run = webnn_py("wpt", FILES, LONG, "--report", tmp_path / "r.json", "--report", tmp_path / "r.xml")
     assert run.returncode == 0, run.stdout + run.stderr
     totals = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["totals"]
     assert totals["passed"] == totals["subtests"] > 0
@@ -29,7 +32,7 @@ def test_a_green_run_ends_with_status_0_and_its_reports(tmp_path):
 
 def test_unexpected_failures_are_told_and_end_with_status_1_and_the_last_line_counts_what_never_ran():
     files = ["broken/fails.any.js", "broken/never_settles.any.js", "broken/throws_at_load.any.js", "scope.window.js"]
-    run = webnn_py("wpt", FILES, *files)
+    run = webnn_py("wpt", FILES, *files, LONG)
     assert run.returncode == 1
     assert "UNEXPECTED FAILURE  broken/fails.any.js  fails" in run.stdout
     assert "one and two" in run.stdout
@@ -44,7 +47,7 @@ def test_unexpected_passes_are_told_as_loudly(tmp_path):
         'reason = "a reason"\nsection = "a section"\n',
         encoding="utf-8",
     )
-    run = webnn_py("wpt", FILES, "broken/fails.any.js", "--expected", expected)
+    run = webnn_py("wpt", FILES, "broken/fails.any.js", LONG, "--expected", expected)
     assert run.returncode == 1
     assert "UNEXPECTED PASS  broken/fails.any.js  passes" in run.stdout
     assert "a reason (a section)" in run.stdout

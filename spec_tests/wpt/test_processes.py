@@ -13,7 +13,10 @@ SECONDS = {"broken/hangs.any.js": 1}
 
 def results(names, **changes):
     tests = [attrs.evolve(test_file(name), seconds=SECONDS.get(name, 60)) for name in names]
-    return {result.id: result for result in run_files(settings(**changes), tests, jobs=2, grace_seconds=60)}
+    return {
+        result.id: result
+        for result in run_files(settings(timeout_multiplier=1, **changes), tests, jobs=2, grace_seconds=60)
+    }
 
 
 def test_a_file_that_hangs_is_ended_and_the_others_run():
