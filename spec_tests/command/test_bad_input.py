@@ -16,7 +16,7 @@ from webnn_py.extras import install_command
 WRONG = [
     (["--input", "z=random"], "--input names 'z'; the model's inputs are x"),
     (["--input", "x=strange"], "--input x=strange: it must be a file"),
-    (["--input", "x=arrays.npz"], "--input x=arrays.npz: it must be a file (.npy or a picture), random"),
+    (["--input", "missing.npz"], "missing.npz: No such file or directory"),
     (["--input", "x=missing.npy"], "missing.npy: No such file or directory"),
     (["--input", "1", "--input", "x=0", "--shape", "rows=1"], "--input has 'x' twice"),
     (["--input", "x=random:2", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
@@ -102,7 +102,7 @@ def test_numbers_that_a_type_does_not_have_are_told(command, of_node, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"PK\x03\x04 no archive"])
-@pytest.mark.parametrize("suffix", [".npy", ".png"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".png"])
 def test_files_that_are_broken_are_told(content, suffix, command, doubled, tmp_path):
     path = tmp_path / f"x{suffix}"
     path.write_bytes(content)
@@ -112,6 +112,19 @@ def test_files_that_are_broken_are_told(content, suffix, command, doubled, tmp_p
 def test_several_inputs_need_a_name(command, of_node):
     path = of_node("Add", ["a", "b"], ("float32", [2]))
     command("run", path, "--input", "1").assert_refused("--input 1: say for which input")
+
+
+def test_an_archive_without_the_inputs_arrays_is_told(command, doubled, tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, a=np.ones(2), x=np.array([{}]))
+    command("run", doubled, "--input", path).assert_refused("--input names 'a'; the model's inputs are x")
+    command("run", doubled, "--input", f"x={path}").assert_refused("Object arrays cannot be loaded")
+    np.savez(path, a=np.ones(2))
+    command("run", doubled, "--input", f"x={path}").assert_refused(f"{path} has no array 'x'; it has a")
+    np.savez(path, x=np.ones((1, 4)))
+    command("run", doubled, "--input", path).assert_refused(
+        f"{path} is of shape [1, 4]; input 'x' is float32 [rows, 3]"
+    )
 
 
 def test_what_cannot_be_imported_is_told_with_status_1(command, of_node):

@@ -82,6 +82,7 @@ WRITERS = {
     "x.bmp": _png,
     "x.webp": _png,
     "x.npy": lambda path: np.save(path, np.ones((1, 3, 40, 40), np.float32)),
+    "x.npz": lambda path: np.savez(path, x=np.ones((1, 3, 40, 40), np.float32)),
 }
 
 

@@ -27,6 +27,17 @@ def test_a_run_on_each_device_saves_what_the_model_computes(command, doubled, ba
     assert lines[-1].split() == ["y", "float32", "[2,", "3]", "min", "0,", "mean", "5,", "max", "10"]
 
 
+def test_one_file_has_the_arrays_of_several_inputs(command, of_node, tmp_path):
+    path = of_node("Sub", ["a", "b"], ("float32", [2]))
+    arrays = tmp_path / "arrays.npz"
+    np.savez(arrays, a=np.array([5.0, 7.0]), b=np.ones(2))
+    told = command("run", path, "--input", arrays, "--json").report()
+    assert (told["inputs"]["a"]["source"], told["inputs"]["b"]["source"]) == (str(arrays), str(arrays))
+    assert (told["outputs"]["y"]["minimum"], told["outputs"]["y"]["maximum"]) == (4, 6)
+    told = command("run", path, "--input", "a=2", "--input", f"b={arrays}", "--json").report()
+    assert (told["inputs"]["a"]["source"], told["outputs"]["y"]["maximum"]) == ("2", 1)
+
+
 def test_an_execution_provider_is_named(command, doubled):
     pytest.importorskip("onnxruntime")
     name = "CPUExecutionProvider"

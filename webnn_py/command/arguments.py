@@ -11,8 +11,8 @@ from webnn_py.extensions.browser_limits import NAMES as BROWSERS
 from webnn_py.javascript.arguments import TRACE_HELP, positive, trace_file
 
 INPUT_HELP = (
-    "data for an input: a file (.npy or a picture), random, random:LOW,HIGH, or a number; "
-    "NAME= may be omitted if there is only one input (default: random)"
+    "data for an input: a file (.npy, .npz or a picture), random, random:LOW,HIGH, or a number; NAME= may be omitted "
+    "if there is only one input, or for an .npz file with an array for each (default: random)"
 )
 
 

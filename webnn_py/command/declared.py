@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import attrs
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.loading import opened
@@ -120,7 +121,7 @@ def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) 
 
 def _frozen(declared: DeclaredInput, text: str) -> Array:
     if text.endswith(".npy"):
-        return checked(declared, loaded(Path(text)), f"--value {declared.name}={text}")
+        return checked(declared, loaded(Path(text), declared.name), f"--value {declared.name}={text}")
     try:
         numbers = [parsed_number(item) for item in text.split(",")]
     except ValueError:
@@ -152,18 +153,31 @@ def parsed_number(text: str) -> float:
         return float(text)
 
 
-def loaded(path: Path) -> Array:
-    """Return an array of a .npy file.
+def loaded(path: Path, name: str) -> Array:
+    """Return the array of a .npy file, or that of this name of an .npz file.
+
+    Raises:
+        BadInputError: it cannot be read, or has no such array.
+    """
+    # Given a path, numpy leaves a file that it cannot read open.
+    with opened(path, "an array and may be cut, or another kind of file") as file:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        if name not in found.files:
+            raise BadInputError(f"{path} has no array {shown(name)}; it has {', '.join(found.files) or 'none'}")
+        array: Array = found[name]
+        return array
+
+
+def array_names(path: Path) -> list[str]:
+    """Return the names of the arrays of an .npz file.
 
     Raises:
         BadInputError: it cannot be read.
     """
-    # Given a path, numpy leaves a file that it cannot read open.
-    with opened(path, "an array and may be cut, or another kind of file") as file:
-        value = np.load(file, allow_pickle=False)
-    if not isinstance(value, np.ndarray):
-        raise BadInputError(f"{path} has several arrays; write each to a file of its own by numpy.save()")
-    return value
+    with opened(path, "arrays and may be cut, or another kind of file") as file:
+        return NpzFile(file, allow_pickle=False).files
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:

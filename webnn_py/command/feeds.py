@@ -16,6 +16,7 @@ from webnn_py.command.declared import (
     Array,
     DeclaredInput,
     Shapes,
+    array_names,
     checked,
     loaded,
     named,
@@ -27,6 +28,9 @@ from webnn_py.command.layout import in_bytes
 from webnn_py.core.message_text import shown
 
 RANDOM: Final = "random"
+
+ARRAYS: Final = frozenset({".npy", ".npz"})
+"""The suffixes of files of arrays."""
 
 
 @attrs.frozen
@@ -58,8 +62,8 @@ def make_feeds(
     sources = _sources(options.input, inputs)
     given: dict[str, GivenInput] = {}
     for name, source in sources.items():
-        if _suffix(source) == ".npy":
-            array = loaded(Path(source))
+        if _suffix(source) in ARRAYS:
+            array = loaded(Path(source), name)
             shapes.bind(name, array.shape, source)
             given[name] = GivenInput(checked(inputs[name], array, source), source)
     # After arrays, which may say sizes that the others need.
@@ -79,32 +83,35 @@ def make_feeds(
 
 def _sources(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, str]:
     """Return the source of each input that was named."""
-    sources = named("--input", [_with_name(text, inputs) for text in texts], inputs, "the model's inputs are")
+    with_names = [text for given in texts for text in _with_names(given, inputs)]
+    sources = named("--input", with_names, inputs, "the model's inputs are")
     for name, source in sources.items():
         _check_kind(name, source)
     return sources
 
 
-def _with_name(text: str, inputs: Mapping[str, DeclaredInput]) -> str:
-    """Return a value of ``--input`` with the name of the only input, where it has none."""
+def _with_names(text: str, inputs: Mapping[str, DeclaredInput]) -> list[str]:
+    """Return a value of ``--input`` that has no name with that of the only input, or of each array of an .npz file."""
     if any(text.startswith(f"{name}=") for name in inputs) or ("=" in text and not Path(text).exists()):
-        return text
+        return [text]
+    if _suffix(text) == ".npz":
+        return [f"{name}={text}" for name in array_names(Path(text))]
     if len(inputs) != 1:
         raise BadInputError(
             f"--input {text}: say for which input, NAME={text}; there are {', '.join(inputs) or 'none'}"
         )
-    return f"{next(iter(inputs))}={text}"
+    return [f"{next(iter(inputs))}={text}"]
 
 
 def _check_kind(name: str, source: str) -> None:
-    if _suffix(source) in {".npy", *pictures.SUFFIXES} or source.partition(":")[0] == RANDOM:
+    if _suffix(source) in ARRAYS | pictures.SUFFIXES or source.partition(":")[0] == RANDOM:
         return
     try:
         parsed_number(source)
     except ValueError:
         other = f"; write what {source} has by numpy.save()" if Path(source).is_file() else ""
         raise BadInputError(
-            f"--input {name}={source}: it must be a file (.npy or a picture), random, random:LOW,HIGH or a number"
+            f"--input {name}={source}: it must be a file (.npy, .npz or a picture), random, random:LOW,HIGH or a number"
             f"{other}"
         ) from None
 
