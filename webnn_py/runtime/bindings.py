@@ -8,11 +8,10 @@ import numpy as np
 
 from webnn_py.core.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
 from webnn_py.core.device.backend import HostArray
-from webnn_py.core.errors import InvalidStateError
 from webnn_py.core.message_text import shown
 from webnn_py.runtime.contexts import OpenContext
 from webnn_py.runtime.records import TensorDescriptor
-from webnn_py.runtime.tensor import Tensor, host_array
+from webnn_py.runtime.tensor import Tensor, host_array, usable_tensor
 
 Feed = HostArray | Tensor
 """The value for an input: an array, or a tensor on the device."""
@@ -74,14 +73,11 @@ class ExpectedInputs:
         return array
 
     def _tensor(self, name: str, value: object) -> Feed:
-        what, descriptor = f"input {name!r}", self.descriptors[name]
-        if not isinstance(value, Tensor):
-            raise TypeError(f"run(): {what} is {type(value).__name__}; it must be a numpy array or a Tensor")
-        if value.disposed:
-            raise InvalidStateError(f"run(): {what}, {value!r}, was disposed of")
-        if value.data_type != descriptor.data_type or (name not in self.open and value.dims != descriptor.shape):
-            raise _wrong(what, f"{value.data_type} {list(value.dims)}", str(descriptor))
-        return value.data if value.location == "cpu" else value
+        descriptor = self.descriptors[name]
+        tensor = usable_tensor(f"run(): input {name!r}", value, "a numpy array or a Tensor")
+        if tensor.data_type != descriptor.data_type or (name not in self.open and tensor.dims != descriptor.shape):
+            raise _wrong(f"input {name!r}", f"{tensor.data_type} {list(tensor.dims)}", str(descriptor))
+        return tensor.data if tensor.location == "cpu" else tensor
 
     def shapes_of(self, feeds: Mapping[str, Feed]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the inputs that the model leaves open.
@@ -169,14 +165,11 @@ def checked_fetches(fetches: object, everything: Fetches) -> Fetches:
 def _target(name: str, target: object) -> Feed:
     if isinstance(target, Tensor) and target._hold is not None and not target._disposed:
         return target
-    what = f"output {name!r}"
+    what = f"run(): output {name!r}"
     if isinstance(target, np.ndarray):
-        return host_array(f"run(): {what}", target)
-    if not isinstance(target, Tensor):
-        raise TypeError(f"run(): {what} is {type(target).__name__}; it must be a numpy array, a Tensor or None")
-    if target.disposed:
-        raise InvalidStateError(f"run(): {what}, {target!r}, was disposed of")
-    return target.data if target.location == "cpu" else target
+        return host_array(what, target)
+    tensor = usable_tensor(what, target, "a numpy array, a Tensor or None")
+    return tensor.data if tensor.location == "cpu" else tensor
 
 
 def check_targets(targets: Mapping[str, Feed], descriptors: Mapping[str, MLOperandDescriptor]) -> None:

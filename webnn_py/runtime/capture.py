@@ -1,16 +1,13 @@
 """Graph capture: a run whose command is frozen, to be run again on the same tensors."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
-from webnn_py.core.api.buffer import MLBuffer
-from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.errors import InvalidStateError
 from webnn_py.runtime.bindings import Feed
-from webnn_py.runtime.contexts import OpenContext
-from webnn_py.runtime.runs import BoundGraph, Request
+from webnn_py.runtime.runs import Enqueued, Request
 from webnn_py.runtime.tensor import Tensor
 
 
@@ -19,20 +16,12 @@ class CapturedRun:
     """A run that was checked once; what is written to its inputs between replays is seen.
 
     Attributes:
-        graph: the graph.
-        inputs: the buffers that it reads.
-        outputs: the buffers that it writes.
-        feeds: the tensors that were fed.
-        targets: the tensors that were given for outputs.
-        results: what each run returns.
+        request: the tensors that were given.
+        run: the buffers that it reads and writes, and the tensors that each run returns.
     """
 
-    graph: MLGraph
-    inputs: Mapping[str, MLBuffer]
-    outputs: Mapping[str, MLBuffer]
-    feeds: Mapping[str, Feed]
-    targets: Mapping[str, Feed]
-    results: Mapping[str, Tensor]
+    request: Request
+    run: Enqueued
 
     @staticmethod
     def check_first(request: Request, on_device: frozenset[str]) -> None:
@@ -51,27 +40,6 @@ class CapturedRun:
                     f"run(): {what} is on the host; with enable_graph_capture all must be tensors on the device"
                 )
 
-    @classmethod
-    def from_run(cls, opened: OpenContext, bound: BoundGraph, request: Request, results: Mapping[str, Tensor]) -> Self:
-        """Freeze a run that was enqueued."""
-        graph = bound.graph
-
-        def buffer_of(name: str, place: Feed) -> MLBuffer:
-            assert isinstance(place, Tensor)  # noqa: S101 - for type checkers: see check_first()
-            return place._buffer_on(opened, "run", name)  # which was checked when the run was enqueued
-
-        return cls(
-            graph,
-            {name: buffer_of(name, request.feeds[name]) for name in graph.input_descriptors},
-            {
-                name: buffer_of(name, results[name]) if name in results else bound.outputs[name]
-                for name in graph.output_descriptors
-            },
-            dict(request.feeds),
-            dict(request.fetches.targets),
-            dict(results),
-        )
-
     def is_repeated_by(self, feeds: object, fetches: object) -> bool:
         """Return whether the arguments of a run are this one's tensors, alive; False also if that takes longer."""
         if fetches is None:
@@ -79,15 +47,11 @@ class CapturedRun:
         return (
             type(feeds) is dict
             and type(fetches) is dict
-            and len(self.results) == len(self.outputs)
-            and _are_same(feeds, self.feeds)
-            and _are_same(fetches, self.targets)
-            and not any(tensor.disposed for tensor in self.results.values())
+            and len(self.run.results) == len(self.run.outputs)
+            and _are_same(feeds, self.request.feeds)
+            and _are_same(fetches, self.request.fetches.targets)
+            and not any(tensor.disposed for tensor in self.run.results.values())
         )
-
-    def dispatch(self, opened: OpenContext) -> None:
-        """Dispatch it again."""
-        opened.context.dispatch(self.graph, self.inputs, self.outputs)
 
     def check(self, request: Request) -> None:
         """Refuse a run that is not this one again.
@@ -96,12 +60,12 @@ class CapturedRun:
             TypeError: other tensors are given.
             InvalidStateError: a tensor was disposed of.
         """
-        fetches = request.fetches
-        self._check_same("input", request.feeds, self.feeds)
-        self._check_same("output", fetches.targets, self.targets)
-        if fetches.names != tuple(self.results):
-            raise TypeError(f"run(): fetches has {list(fetches.names)}; the captured run has {list(self.results)}")
-        for name, tensor in self.results.items():
+        fetches, results = request.fetches, self.run.results
+        self._check_same("input", request.feeds, self.request.feeds)
+        self._check_same("output", fetches.targets, self.request.fetches.targets)
+        if fetches.names != tuple(results):
+            raise TypeError(f"run(): fetches has {list(fetches.names)}; the captured run has {list(results)}")
+        for name, tensor in results.items():
             if tensor.disposed:
                 raise InvalidStateError(f"run(): output {name!r} of the captured run, {tensor!r}, was disposed of")
 

@@ -20,19 +20,18 @@ async def copy_elements(
     elements: CopyRegion,
 ) -> None:
     """Copy elements; ``context`` is that of the buffers. Data copied to the host are there on return."""
-    if elements.count == 0:
-        await trio.lowlevel.checkpoint()
-        return
     if context is None:
         assert isinstance(source, np.ndarray)  # noqa: S101 - for type checkers
         assert isinstance(destination, np.ndarray)  # noqa: S101 - checked by the caller
-        _copy_host(source, destination, elements)
-        await trio.lowlevel.checkpoint()
+        _store(destination, elements.of_destination, source.reshape(-1)[elements.of_source])
     elif isinstance(source, np.ndarray):
         assert isinstance(destination, MLBuffer)  # noqa: S101 - checked by the caller
-        await _upload(context, source, destination, elements)
+        if elements.count:
+            await _upload(context, source.reshape(-1)[elements.of_source], destination, elements)
     elif isinstance(destination, np.ndarray):
-        await _download(context, source, destination, elements)
+        if elements.count:
+            data = await _downloaded(context, source, elements)
+            _store(destination, elements.of_destination, data.reshape(-1))
     else:
         copy_buffer(
             context,
@@ -42,42 +41,32 @@ async def copy_elements(
             destination_offset=elements.destination_offset,
             count=elements.count,
         )
-        await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
 
 
-def _copy_host(source: HostArray, destination: HostArray, elements: CopyRegion) -> None:
-    if source.shape == destination.shape and _is_whole(source, destination, elements):
-        np.copyto(destination, source)
-    else:
-        destination.flat[elements.of_destination] = source.reshape(-1)[elements.of_source]
+def _store(destination: HostArray, where: slice, values: HostArray) -> None:
+    flat = destination.reshape(-1) if destination.flags.c_contiguous else destination.flat
+    flat[where] = values
 
 
-async def _upload(context: MLContext, source: HostArray, destination: MLBuffer, elements: CopyRegion) -> None:
-    """To the device; part of a buffer goes through another, since only whole ones can be written."""
-    if _is_whole(source, destination, elements):
-        context.write_buffer(destination, source.reshape(destination.shape))
-        await trio.lowlevel.checkpoint()
+async def _upload(context: MLContext, values: HostArray, destination: MLBuffer, elements: CopyRegion) -> None:
+    """Copy to the device; part of a buffer goes through another, since only whole ones can be written."""
+    if elements.count == math.prod(destination.shape):
+        context.write_buffer(destination, values.reshape(destination.shape))
         return
     part = await created(context, destination.data_type, [elements.count])
-    context.write_buffer(part, source.reshape(-1)[elements.of_source])
+    context.write_buffer(part, values)
     copy_buffer(context, part, destination, destination_offset=elements.destination_offset)
     part.destroy()
 
 
-async def _download(context: MLContext, source: MLBuffer, destination: HostArray, elements: CopyRegion) -> None:
+async def _downloaded(context: MLContext, source: MLBuffer, elements: CopyRegion) -> HostArray:
     """Copy from the device, also a part of a buffer."""
-    if _is_whole(source, destination, elements):
-        data = await context.read_buffer(source)
-        np.copyto(destination, data.reshape(destination.shape))
-        return
+    if elements.count == math.prod(source.shape):
+        return await context.read_buffer(source)
     part = await created(context, source.data_type, [elements.count])
     copy_buffer(context, source, part, source_offset=elements.source_offset, count=elements.count)
     try:
-        data = await context.read_buffer(part)
+        return await context.read_buffer(part)
     finally:
         part.destroy()
-    destination.flat[elements.of_destination] = data
-
-
-def _is_whole(source: MLBuffer | HostArray, destination: MLBuffer | HostArray, elements: CopyRegion) -> bool:
-    return math.prod(source.shape) == math.prod(destination.shape) == elements.count

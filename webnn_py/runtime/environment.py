@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, Final, Self, final, overload
 import numpy as np
 import trio
 
+from webnn_py.buffer_copies import clear_buffer
 from webnn_py.core.api.argument_checks import label_of, refuse_progress
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.api.ml import ML
-from webnn_py.core.descriptors import MLOperandDataTypeLike, converted, unsigned_long
+from webnn_py.core.descriptors import MLOperandDataTypeLike, converted, operand_data_type, unsigned_long
 from webnn_py.core.errors import InvalidStateError, NotSupportedError
 from webnn_py.core.handle import NotCopied
 from webnn_py.core.message_text import named_by
 from webnn_py.core.operators.idl import boolean
-from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner
+from webnn_py.runtime.contexts import DEFAULT_ID, ContextOwner, ContextReference, OpenContext
 from webnn_py.runtime.models import Model, Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
-from webnn_py.runtime.tensor import Tensor
-from webnn_py.runtime.transfer import DataTransfer
+from webnn_py.runtime.tensor import Tensor, host_array, usable_tensor
+from webnn_py.runtime.transfer import cast_graph, checked_pairs, enqueue_copies, new_tensor
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.saved_graphs.arguments import absolute_path, byte_count
 from webnn_py.saved_graphs.record import MOST_BYTES
@@ -104,7 +105,8 @@ class Environment(NotCopied):
             preserve=converted("Environment(): preserve_device", boolean, preserve_device),
             run_soon=run_soon,
         )
-        self._transfer = DataTransfer(self._owner)
+        self._hold: ContextReference | None = None  # of all that is no session's
+        self._casting = trio.Lock()
         self._ml = ml
         self._sessions: dict[InferenceSession, None] = {}
         self._closed = False
@@ -127,7 +129,27 @@ class Environment(NotCopied):
             NotSupportedError: there is no such device.
             InvalidStateError: the environment is closed.
         """
-        return (await self._transfer.opened("open_device")).record
+        return (await self._opened("open_device")).record
+
+    async def _opened(self, method: str) -> OpenContext:
+        """Return the context, to which this refers from now on; uses that race get the same."""
+        self._owner.check_open(method)
+        hold = self._hold
+        if hold is not None and not hold.opened.is_lost:
+            return hold.opened
+        taken = await self._owner.acquire(method)
+        if self._hold is not None and self._hold.opened is taken.opened:  # another use was faster
+            taken.release()
+            return self._hold.opened
+        self._let_go()
+        self._hold = taken
+        return taken.opened
+
+    def _let_go(self) -> None:
+        """Give up the reference to the context, if there is one."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.release()
 
     def has_context(self, id: int = DEFAULT_ID) -> bool:
         """Return whether the context of this number is open; an environment has number 0 alone.
@@ -265,7 +287,15 @@ class Environment(NotCopied):
             NotSupportedError: there is no such device.
             InvalidStateError: the environment is closed, or the device was lost meanwhile.
         """
-        return await self._transfer.create_tensor(data, data_type, dims, label)
+        if data is None:
+            if data_type is None or dims is None:
+                raise TypeError("create_tensor(): give an array, or data_type and dims")
+            return await new_tensor(await self._opened("create_tensor"), data_type, dims, label)
+        if data_type is not None or dims is not None:
+            raise TypeError("create_tensor(): the array has its own data type and dimensions; give neither")
+        data = host_array("create_tensor()", data)
+        opened = await self._opened("create_tensor")
+        return await new_tensor(opened, data.dtype.name, data.shape, label, data)
 
     async def copy_tensors(self, sources: Iterable[Tensor], destinations: Iterable[Tensor]) -> None:
         """Copy each source into the destination at its place, in either direction, or on the device.
@@ -279,7 +309,15 @@ class Environment(NotCopied):
             InvalidStateError: the environment is closed, a tensor was disposed of, or the device was lost.
             UnknownError: what should have written a source failed.
         """
-        await self._transfer.copy_tensors(sources, destinations)
+        pairs = checked_pairs(sources, destinations)
+        if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
+            self._owner.check_open("copy_tensors")
+            for source, destination in pairs:
+                np.copyto(destination.data, source.data)
+        else:
+            for promise in enqueue_copies(await self._opened("copy_tensors"), pairs):
+                await promise
+        await trio.lowlevel.checkpoint()
 
     async def zero(self, tensor: Tensor) -> None:
         """Set all bytes of a tensor to zero, in place.
@@ -288,7 +326,14 @@ class Environment(NotCopied):
             TypeError: it is no tensor, or is on another environment's device.
             InvalidStateError: the environment is closed, the tensor was disposed of, or its device was lost.
         """
-        await self._transfer.zero(tensor)
+        usable_tensor("zero(): tensor", tensor)
+        if tensor.location == "cpu":
+            self._owner.check_open("zero")
+            tensor.data.fill(0)
+        else:
+            opened = await self._opened("zero")
+            clear_buffer(opened.context, tensor._buffer_on(opened, "zero", repr(tensor)))
+        await trio.lowlevel.checkpoint()
 
     async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, *, out: Tensor | None = None) -> Tensor:
         """Convert a tensor on the device to another data type, on the device.
@@ -305,7 +350,30 @@ class Environment(NotCopied):
             TypeError: the device has no such cast, or a tensor is refused.
             InvalidStateError: the environment is closed, a tensor was disposed of, or its device was lost.
         """
-        return await self._transfer.cast(tensor, data_type, out)
+        usable_tensor("cast(): tensor", tensor)
+        wanted = converted("cast(): data_type", operand_data_type, data_type)
+        if out is not None:
+            usable_tensor("cast(): out", out)
+            if out.data_type != wanted or out.dims != tensor.dims:
+                raise TypeError(
+                    f"cast(): out is {out.data_type} {list(out.dims)}; it must be {wanted} {list(tensor.dims)}"
+                )
+            if out is tensor:
+                raise TypeError("cast(): out is the tensor itself; it must be another one")
+        opened = await self._opened("cast")
+        tensor._buffer_on(opened, "cast", repr(tensor))
+        async with self._casting:
+            graph = await cast_graph(opened, tensor, wanted)
+            result = await new_tensor(opened, wanted, tensor.dims) if out is None else out
+        try:
+            source = tensor._buffer_on(opened, "cast", repr(tensor))
+            target = result._buffer_on(opened, "cast", repr(result))
+            opened.context.dispatch(graph, {"x": source}, {"y": target})
+        except BaseException:
+            if out is None:
+                result.dispose()
+            raise
+        return result
 
     async def drain(self) -> None:
         """Wait until the device has done all that was asked of it, and those before it have given everything back."""
@@ -322,7 +390,7 @@ class Environment(NotCopied):
         if self._ml.script_timeline.trio_run.is_inherited:
             return
         self._closed = True
-        self._transfer.close()
+        self._let_go()
         for session in list(self._sessions):
             session._release()
         self._owner.close()

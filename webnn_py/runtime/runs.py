@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import trio
 
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.graph import MLGraph
@@ -52,42 +53,32 @@ class BoundGraph:
     inputs: dict[str, MLBuffer] = attrs.field(factory=dict)
     outputs: dict[str, MLBuffer] = attrs.field(factory=dict)
 
-    def missing_inputs(self, request: Request) -> list[str]:
-        """Return the inputs for which a buffer has to be made."""
-        feeds = request.feeds
-        return [
-            name
-            for name in self.graph.input_descriptors
+    def is_ready(self, request: Request) -> bool:
+        """Return whether all buffers of a run are there."""
+        return not (request.fresh_names or self._missing(request))
+
+    def _missing(self, request: Request) -> list[tuple[dict[str, MLBuffer], str, MLOperandDescriptor]]:
+        """Return where the buffers come that the session lacks for a run, and for what they are."""
+        feeds, targets = request.feeds, request.fetches.targets
+        inputs = [
+            (self.inputs, name, descriptor)
+            for name, descriptor in self.graph.input_descriptors.items()
             if name not in self.inputs and not isinstance(feeds[name], Tensor)
         ]
-
-    def missing_outputs(self, request: Request) -> list[str]:
-        """Return the names of the outputs without a buffer, except those made for each run."""
-        targets = request.fetches.targets
-        return [
-            name
-            for name in self.graph.output_descriptors
+        outputs = [
+            (self.outputs, name, descriptor)
+            for name, descriptor in self.graph.output_descriptors.items()
             if name not in self.outputs
             and name not in request.fresh_names
             and not isinstance(targets.get(name), Tensor)
         ]
-
-    def is_ready(self, request: Request) -> bool:
-        """Return whether all buffers of a run are there."""
-        return not (request.fresh_names or self.missing_inputs(request) or self.missing_outputs(request))
+        return inputs + outputs
 
     async def make_buffers(self, opened: OpenContext, request: Request, fresh: dict[str, MLBuffer]) -> None:
         """Create the buffers that a run lacks; those of results that are handed out come into ``fresh``."""
-
-        async def create(descriptor: MLOperandDescriptor) -> MLBuffer:
-            return await created(opened.context, descriptor.data_type, descriptor.shape)
-
-        for name in request.fresh_names:
-            fresh[name] = await create(self.graph.output_descriptors[name])
-        for name in self.missing_inputs(request):
-            self.inputs[name] = await create(self.graph.input_descriptors[name])
-        for name in self.missing_outputs(request):
-            self.outputs[name] = await create(self.graph.output_descriptors[name])
+        handed_out = [(fresh, name, self.graph.output_descriptors[name]) for name in request.fresh_names]
+        for place, name, descriptor in handed_out + self._missing(request):
+            place[name] = await created(opened.context, descriptor.data_type, descriptor.shape)
 
     def check(self, opened: OpenContext, request: Request) -> None:
         """Check what may have changed while the run waited, and the outputs, whose shapes are now known.
@@ -121,7 +112,7 @@ class BoundGraph:
             else:
                 outputs[name] = fresh[name] if name in fresh else self.outputs[name]
         context.dispatch(self.graph, inputs, outputs)
-        enqueued = Enqueued(self.graph)
+        enqueued = Enqueued(self.graph, inputs, outputs)
         for name in request.fetches.names:
             target = targets.get(name)
             if isinstance(target, Tensor):
@@ -145,14 +136,26 @@ class BoundGraph:
 
 @attrs.frozen(eq=False)
 class Enqueued:
-    """The outputs of a run: tensors that are known already, and promises."""
+    """A run on the device timeline.
+
+    Attributes:
+        graph: the graph.
+        inputs: the buffers that it reads.
+        outputs: the buffers that it writes.
+        results: the outputs that are handed out as tensors that are known already.
+        reads: the promises of the others.
+    """
 
     graph: MLGraph
+    inputs: Mapping[str, MLBuffer]
+    outputs: Mapping[str, MLBuffer]
     results: dict[str, Tensor] = attrs.field(factory=dict)
     reads: dict[str, MLPromise[Any]] = attrs.field(factory=dict)
 
     async def gathered(self) -> dict[str, Tensor]:
         """Wait for what is read, and return the results in the order of the outputs."""
+        if not self.reads:
+            await trio.lowlevel.checkpoint()
         for name, data in zip(self.reads, await MLPromise.all(self.reads.values()), strict=True):
             if data is not None:
                 self.results[name] = Tensor._on_host(data, self.graph.output_descriptors[name])

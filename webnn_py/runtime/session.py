@@ -157,17 +157,21 @@ class InferenceSession(Handle):
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
         """
         self._check_usable("run")
-        if self._options.enable_graph_capture:
-            return await self._run_captured(feeds, fetches)
-        request = self._request(feeds, fetches)
-        bound = self._bound_graphs.get(request.key)
-        if bound is None or self._line.locked() or not bound.is_ready(request):
-            async with self._line:
-                enqueued = await self._prepare_and_enqueue(request)
-        else:
-            bound.check(self._opened, request)
-            enqueued = bound.enqueue(self._opened, request, {})
-        return await self._gathered(enqueued)
+        try:
+            if self._options.enable_graph_capture:
+                return await self._run_captured(feeds, fetches)
+            request = self._request(feeds, fetches)
+            bound = self._bound_graphs.get(request.key)
+            if bound is None or self._line.locked() or not bound.is_ready(request):
+                async with self._line:
+                    enqueued = await self._prepare_and_enqueue(request)
+            else:
+                bound.check(self._opened, request)
+                enqueued = bound.enqueue(self._opened, request, {})
+            return await enqueued.gathered()
+        except InvalidStateError:
+            self._check_usable("run", WHILE_PENDING)
+            raise
 
     def _request(self, feeds: Feeds, fetches: FetchesLike) -> Request:
         """Check the arguments of a run, as far as it can be done without its graph."""
@@ -190,11 +194,9 @@ class InferenceSession(Handle):
             self._check_usable("run", WHILE_PENDING)
             bound.check(self._opened, request)
             return bound.enqueue(self._opened, request, fresh)
-        except BaseException as error:
+        except BaseException:
             for buffer in fresh.values():
                 buffer.destroy()
-            if isinstance(error, InvalidStateError):
-                self._check_usable("run", WHILE_PENDING)
             raise
 
     async def _prepare(self) -> None:
@@ -232,15 +234,6 @@ class InferenceSession(Handle):
             bound.destroy_buffers()
             self._model.release(bound.graph)
 
-    async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
-        if not enqueued.reads:
-            await trio.lowlevel.checkpoint()
-        try:
-            return await enqueued.gathered()
-        except InvalidStateError:
-            self._check_usable("run", WHILE_PENDING)
-            raise
-
     async def _run_captured(self, feeds: Feeds, fetches: FetchesLike) -> dict[str, Tensor]:
         """Freeze the first run, and dispatch it again when it comes with the same tensors."""
         if self._captured is None:
@@ -250,15 +243,15 @@ class InferenceSession(Handle):
                 self._check_usable("run", WHILE_PENDING)
                 if self._captured is None:
                     enqueued = await self._prepare_and_enqueue(request)
-                    bound = self._bound_graphs[request.key]
-                    self._captured = CapturedRun.from_run(self._opened, bound, request, enqueued.results)
-                    return enqueued.results
+                    self._captured = CapturedRun(request, enqueued)
+                    return dict(enqueued.results)
         captured = self._captured
         if not captured.is_repeated_by(feeds, fetches):
             captured.check(self._request(feeds, fetches))
-        captured.dispatch(self._opened)
+        run = captured.run
+        self._opened.context.dispatch(run.graph, run.inputs, run.outputs)
         await trio.lowlevel.checkpoint()
-        return dict(captured.results)
+        return dict(run.results)
 
     # --- looking into it -------------------------------------------------------------------------------------
 

@@ -280,21 +280,18 @@ class Tensor(ArrayProtocols):
             InvalidStateError: a tensor was disposed of, its device was lost, or no environment has used the user's
                 GPU buffer yet.
         """
-        if not isinstance(source, Tensor):
-            raise TypeError(f"copy_from(): source is {shown(source)}; it must be a Tensor")
+        usable_tensor("copy_from(): source", source)
         if source.data_type != self.data_type:
             raise TypeError(f"copy_from(): source is {source.data_type}; it must be {self.data_type}, as {self!r}")
         sizes = math.prod(source.dims), math.prod(self.dims)
         elements = region_within("copy_from", sizes, source_offset, destination_offset, count)
         if source is self:
             check_apart("copy_from", "tensor", elements)
-        bound = [tensor for tensor in (self, source) if tensor._hold is not None]
-        if not bound and (self.location, source.location) != ("cpu", "cpu"):
-            bound = [tensor for tensor in (self, source) if tensor.location != "cpu"]
-        if not bound:
+        there = [tensor for tensor in (self, source) if tensor.location != "cpu"]
+        if not there:
             await copy_elements(None, source.data, self.data, elements)
             return
-        _, opened = bound[0]._place("copy_from")
+        _, opened = next((tensor for tensor in there if tensor._hold is not None), there[0])._place("copy_from")
         origin, target = [
             tensor.data if tensor.location == "cpu" else tensor._buffer_on(opened, "copy_from", repr(tensor))
             for tensor in (source, self)
@@ -389,6 +386,25 @@ class Tensor(ArrayProtocols):
     def __repr__(self) -> str:
         state = ", disposed" if self._disposed else ""
         return f"<Tensor {named_by(self.label)}{self._descriptor} {self.location}{state}>"
+
+
+def usable_tensor(what: str, value: object, allowed: str = "a Tensor") -> Tensor:
+    """Return a tensor that has data.
+
+    Args:
+        what: the argument, with its method, for the message.
+        value: what was given.
+        allowed: what is taken, in words.
+
+    Raises:
+        TypeError: it is no tensor.
+        InvalidStateError: it was disposed of.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{what} is {type(value).__name__}; it must be {allowed}")
+    if value.disposed:
+        raise InvalidStateError(f"{what}, {value!r}, was disposed of")
+    return value
 
 
 def host_array(what: str, value: object) -> HostArray:
