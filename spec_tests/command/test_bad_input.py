@@ -144,7 +144,7 @@ def test_of_many_reasons_the_first_are_told(command, model):
 
 def test_ways_out_are_worded_as_options(command, of_node):
     path = of_node("NonZero", ["x"], ("float32", [2]), ("int64", [1, "n"]))
-    command("run", path).assert_refused("(freeze input 'x', by --value)", 1)
+    command("run", path).assert_refused("; freeze input 'x', by --value", 1)
 
 
 def test_a_picture_for_a_list_is_told_and_no_way_out_that_is_none(command, of_node, tmp_path):

@@ -48,9 +48,8 @@ def test_info_groups_what_is_missing(command, model):
     ended = command("info", path, "--backend", "numpy")
     assert ended.status == 0
     assert "runs here   no, on numpy (" in ended.out
-    assert "  Bernoulli × 5: the operator is not supported" in ended.out
-    assert "      node 'Bernoulli of d0' (Bernoulli, opset 17)" in ended.out
-    assert "and 2 more" in ended.out
+    names = "'Bernoulli of d0', 'Bernoulli of d1', 'Bernoulli of d2', …"
+    assert f"\n  5 nodes of Bernoulli ({names}): the operator is not supported" in ended.out
     (group,) = command("info", path, "--backend", "numpy", "--json").report()["missing"]
     assert (group["operator"], group["count"], len(group["subjects"])) == ("Bernoulli", 5, 3)
 
@@ -253,7 +252,7 @@ def test_numbers_of_forests_and_linear_models_are_parameters(command, model):
 def test_names_in_reasons_are_whole(command, of_node):
     name = f"a{'long' * 40}name"
     path = of_node("NonZero", [name], ("float32", [2]), ("int64", [1, "n"]))
-    assert f"(freeze input '{name}', by --value)\n" in command("info", path, "--backend", "numpy").out
+    assert f"; freeze input '{name}', by --value\n" in command("info", path, "--backend", "numpy").out
 
 
 def test_a_folder_for_browsers_says_what_was_narrowed(command, of_node, tmp_path):

@@ -17,7 +17,7 @@ from webnn_py.command.failures import CommandFailedError
 from webnn_py.command.layout import NARROWER, in_bytes
 from webnn_py.command.loading import imported, load_model, narrowed_types, simplified
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.command.problems import NAMED, as_json, reason_of
+from webnn_py.command.problems import as_json, lines_of
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
@@ -31,15 +31,12 @@ from webnn_py.runtime import Environment
 from webnn_py.text_tables import counted, table
 
 if TYPE_CHECKING:
-    from webnn_py.onnx_models import OnnxModel, Problem
+    from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
     from webnn_py.onnx_models.reading.contents import ModelContents
     from webnn_py.onnx_models.simplification.passes import SimplifiedModel
 
 LONGEST_LINE: Final = 160
 """The most characters of a line of the file's metadata; JSON has all."""
-
-MOST_GROUPS: Final = 12
-"""The most kinds of problems that are listed; JSON has all."""
 
 FORMS: Final[Mapping[str, Callable[[GraphPicture, str], str]]] = {
     ".svg": lambda picture, _title: picture.to_svg(),
@@ -59,14 +56,14 @@ class Tried:
         device: where.
         shapes: those of its inputs.
         guessed: the values of ``--shape`` that give the sizes that were guessed.
-        missing: what cannot be imported, by operator and kind of reason.
-        picture: what the device makes of it; None if that was not asked for, or something is missing.
+        refusal: what cannot be imported; None if everything can.
+        picture: what the device makes of it; None if that was not asked for, or something cannot be imported.
     """
 
     device: str
     shapes: Mapping[str, tuple[int, ...]]
     guessed: Sequence[str]
-    missing: Sequence[Sequence[Problem]]
+    refusal: UnsupportedModelError | None
     picture: GraphPicture | None = None
 
 
@@ -122,7 +119,7 @@ def info(options: argparse.Namespace) -> int:
         text = FORMS[options.graph.suffix.lower()](tried.picture, f"{options.model.name} on {tried.device}")
         with written_whole(options.graph, what="--graph ") as (fresh,):
             fresh.write_text(text, encoding="utf-8")
-    verdicts = portability if options.browser and not tried.missing else None
+    verdicts = portability if options.browser and tried.refusal is None else None
     report = ModelReport(options, model, contents, tried, simpler, verdicts)
     if options.json:
         print_json(_as_json(report))
@@ -142,17 +139,16 @@ async def _tried(
     from webnn_py.onnx_models import Problem, UnsupportedModelError  # noqa: PLC0415 - an extra
 
     shapes, guessed = asked.shapes.guessed(asked.fed)
-    missing: Sequence[Sequence[Problem]] = ()
-    picture = None
+    refusal, picture = None, None
     async with open_ml() as ml, Environment(ml, **device_options(options)) as environment:
         device = await environment.open_device()
         builder = MLGraphBuilder(device.context)
         try:
             outputs = await imported(model, builder, shapes, asked.frozen, asked_outputs(model, options.output))
         except UnsupportedModelError as error:
-            missing = error.groups
+            refusal = error
         except ValueError as error:  # the model is broken, which only converting it shows
-            missing = [[Problem("the model", str(error))]]
+            refusal = UnsupportedModelError([Problem("the model", str(error))])
         else:
             if portability.profiles:
                 portability.add_graph(spelled_out(drawing_of("info", outputs)))
@@ -160,7 +156,7 @@ async def _tried(
                 graph = await builder.build(outputs, keep_source=True)
                 picture = pictures.picture(graph)
                 graph.destroy()
-        return Tried(str(device.info), shapes, guessed, missing, picture)
+        return Tried(str(device.info), shapes, guessed, refusal, picture)
 
 
 # --- what is printed ------------------------------------------------------------------------------------------
@@ -205,20 +201,14 @@ def _as_text(report: ModelReport) -> Iterator[str]:
 
 def _whether_it_runs(report: ModelReport) -> Iterator[str]:
     narrowed = "".join(f", {name} as {NARROWER[name]}" for name in report.narrow)
-    missing, guessed = report.tried.missing, as_options(report.tried.guessed)
-    yield f"runs here   {'no' if missing else 'yes'}{narrowed}, on {report.tried.device}"
-    if guessed and missing:
+    refusal, guessed = report.tried.refusal, as_options(report.tried.guessed)
+    yield f"runs here   {'yes' if refusal is None else 'no'}{narrowed}, on {report.tried.device}"
+    if guessed and refusal is not None:
         yield f"  tried with guessed sizes, {guessed}; give those that the model is made for"
     elif guessed:
         yield f"  tried with guessed sizes; change them with {guessed}"
-    for group in missing[:MOST_GROUPS]:
-        names = ", ".join(problem.subject for problem in group[:NAMED])
-        more = f", and {len(group) - NAMED} more" if len(group) > NAMED else ""
-        kind = f"{group[0].operator} × {len(group)}: " if group[0].operator else ""
-        yield f"  {kind}{reason_of(group)}"
-        yield f"      {names}{more}"
-    if len(missing) > MOST_GROUPS:
-        yield f"  and {len(missing) - MOST_GROUPS} other problems; --json has all"
+    if refusal is not None:
+        yield from (f"  {line}" for line in lines_of(refusal))
 
 
 def _wrapped(words: Iterator[str]) -> Iterator[str]:
@@ -261,8 +251,8 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "shapes": dict(tried.shapes),
         "guessed": list(tried.guessed),
         "narrow": report.narrow,
-        "runs": not tried.missing,
-        "missing": [as_json(group) for group in tried.missing],
+        "runs": tried.refusal is None,
+        "missing": [] if tried.refusal is None else [as_json(group) for group in tried.refusal.groups],
         **({} if report.graph is None else {"graph": str(report.graph)}),
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ IN_OPTIONS: Final = {
     "by outputs": "by --output",
     "by output_names": "by --output",
     "OnnxModel.load(…, narrow_int64=True)": "--narrow int64",
+    "the error's problems has each": "--json has all",
 }
 """Ways out, as the library words them and as options of this command."""
 
@@ -34,12 +35,6 @@ def as_json(group: Sequence[Problem]) -> dict[str, Any]:
     }
 
 
-def reason_of(group: Sequence[Problem]) -> str:
-    """Return the reason of a group, and what can be done about it."""
-    way_out = in_options(group[0].way_out)
-    return f"{in_options(group[0].reason)}{f' ({way_out})' if way_out else ''}"
-
-
 def in_options(text: str) -> str:
     """Return a text of the library with the options of the command for its arguments."""
     for words, option in IN_OPTIONS.items():
@@ -47,11 +42,14 @@ def in_options(text: str) -> str:
     return text
 
 
+def lines_of(error: UnsupportedModelError) -> Iterator[str]:
+    """Yield a line for each kind of problem, as the library words them, those of most nodes first."""
+    _title, *lines = str(error).splitlines()
+    return (in_options(line.strip()) for line in lines)
+
+
 def in_one_line(error: UnsupportedModelError) -> str:
     """Return what cannot be imported, in one line."""
-    words = "; ".join(
-        f"{group[0].subject}{f' and {len(group) - 1} more' if len(group) > 1 else ''}: {reason_of(group)}"
-        for group in error.groups[:GROUPS_SHOWN]
-    )
+    words = "; ".join(list(lines_of(error))[:GROUPS_SHOWN])
     more = len(error.groups) - GROUPS_SHOWN
     return f"{words}; and {more} other reasons, which `webnn-py info` lists" if more > 0 else words
