@@ -1,10 +1,8 @@
 """Results of a run: summaries of its outputs, the top classes, and times."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -12,9 +10,6 @@ import numpy as np
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.loading import opened
-
-if TYPE_CHECKING:
-    from webnn_py import GraphProfile, NonFinite
 
 PERCENTILES: Final = (50, 90, 99)
 
@@ -102,36 +97,3 @@ class Times:
             "runs": len(self.runs),
             "run_ms": {name: seconds * 1e3 for name, seconds in self.percentiles().items()},
         }
-
-
-@attrs.frozen
-class Looks:
-    """The results of the options that inspect a graph.
-
-    Attributes:
-        profile: where the time goes; None if it was not asked for.
-        is_checked: whether NaN and infinities were looked for.
-        first_non_finite: where the first one comes from; None if there is none.
-    """
-
-    profile: GraphProfile | None
-    is_checked: bool
-    first_non_finite: NonFinite | None
-
-    def as_text(self) -> Iterator[str]:
-        """Yield the lines to print."""
-        if self.is_checked:
-            found = self.first_non_finite
-            yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()
-        if self.profile is not None:
-            yield "profile"
-            yield from str(self.profile).splitlines()[1:]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the same for ``--json``, of what was asked for."""
-        found: dict[str, Any] = {}
-        if self.is_checked:
-            found["first_non_finite"] = None if self.first_non_finite is None else self.first_non_finite.as_dict()
-        if self.profile is not None:
-            found["profile"] = self.profile.as_dict()
-        return found

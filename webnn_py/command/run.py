@@ -31,7 +31,7 @@ from webnn_py.command.layout import NARROWER, in_bytes, in_time, number
 from webnn_py.command.loading import imported, load_model, model_errors, narrowed_types
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
-from webnn_py.command.results import Looks, ScoredClass, Times, mean_of, read_labels, top_classes
+from webnn_py.command.results import ScoredClass, Times, mean_of, read_labels, top_classes
 from webnn_py.command.written_files import check_ending, written_whole
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.ml import open_ml
@@ -43,7 +43,7 @@ from webnn_py.text_tables import table
 from webnn_py.tracing.trace_file import traced_to
 
 if TYPE_CHECKING:
-    from webnn_py import ML
+    from webnn_py import ML, GraphProfile, NonFinite
     from webnn_py.onnx_models import OnnxModel
 
 
@@ -59,26 +59,28 @@ class Finished:
     """A finished run.
 
     Attributes:
-        path: the model's.
+        options: of the command line.
         device: where it really ran.
+        narrow: the types that narrower ones stood for.
         inputs: what the inputs were given, with those that were frozen.
         outputs: what came out.
         times: how long the parts took.
+        profile: where the time goes; None if it was not asked for.
+        first_non_finite: where the first NaN or infinity comes from; None if there is none, or it was not asked for.
         classes: the top classes of outputs that have a score for each label.
         differences: from onnxruntime's outputs; None if they were not asked for.
-        looks: the results of the options that inspect the graph.
-        narrow: the types that narrower ones stood for.
     """
 
-    path: Path
+    options: argparse.Namespace
     device: str
+    narrow: list[str]
     inputs: Mapping[str, GivenInput]
     outputs: Mapping[str, Array]
     times: Times
-    classes: Mapping[str, list[list[ScoredClass]]]
-    differences: list[OutputDifference] | None
-    looks: Looks
-    narrow: list[str]
+    profile: GraphProfile | None
+    first_non_finite: NonFinite | None
+    classes: Mapping[str, list[list[ScoredClass]]] = attrs.field(factory=dict)
+    differences: list[OutputDifference] | None = None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -98,38 +100,27 @@ def run(options: argparse.Namespace) -> int:
     load = perf_counter() - since
     asked = AskedInputs.from_options(model, options, may_override=True)
     given = make_feeds(asked.fed, asked.shapes, options)
-    outputs, device, times, looks = trio.run(_measured, model, given, asked.frozen, options, load)
-    inputs = {**given, **{name: GivenInput(value, _frozen(value)) for name, value in asked.frozen.items()}}
-    finished = Finished(
-        options.model,
-        device,
-        inputs,
-        outputs,
-        times,
-        {} if labels is None else top_classes(outputs, labels),
-        _differences(options.model, inputs, outputs) if options.compare else None,
-        looks,
-        narrowed_types(model, options.narrow),
-    )
+    finished = trio.run(_measured, model, given, asked.frozen, options, load)
+    if labels is not None:
+        finished = attrs.evolve(finished, classes=top_classes(finished.outputs, labels))
+    if options.compare:
+        finished = attrs.evolve(finished, differences=_differences(finished))
     if options.save_outputs is not None:
-        _save(options.save_outputs, outputs)
-    return FAILED if _is_over(finished, options) or looks.first_non_finite is not None else 0
-
-
-def _is_over(finished: Finished, options: argparse.Namespace) -> bool:
-    """Print a run, and return whether it is further from another runtime than is tolerated."""
+        _save(options.save_outputs, finished.outputs)
     if options.json:
         print_json(_as_json(finished))
     else:
         print_lines(_as_text(finished))
-        if options.trace is not None:
-            print_lines([f"trace   {options.trace}"])
-    over = [
-        item for item in finished.differences or () if options.tolerance is not None and item.is_over(options.tolerance)
-    ]
+    return FAILED if _is_over(finished) or finished.first_non_finite is not None else 0
+
+
+def _is_over(finished: Finished) -> bool:
+    """Return whether a run is further from another runtime than is tolerated, and print where."""
+    tolerance = finished.options.tolerance
+    over = [item for item in finished.differences or () if tolerance is not None and item.is_over(tolerance)]
     if over:
         worst = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
-        print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {worst}"], sys.stderr)
+        print_lines([f"webnn-py run: over --tolerance {tolerance:g}: {worst}"], sys.stderr)
     return bool(over)
 
 
@@ -139,12 +130,8 @@ async def _measured(
     frozen: Mapping[str, Array],
     options: argparse.Namespace,
     load: float,
-) -> tuple[dict[str, Array], str, Times, Looks]:
-    """Run the model once, and then as often as was requested.
-
-    Returns:
-        The outputs of the last run, where it ran, how long it took, and what looking into the graph showed.
-    """
+) -> Finished:
+    """Run the model once, and then as often as was requested; the outputs are those of the last run."""
     names = asked_outputs(model, options.output)
     async with open_ml() as ml, traced_to(ml, options.trace), _environment(ml, options) as environment:
         device = await environment.open_device()
@@ -174,9 +161,11 @@ async def _measured(
                     runs.append(perf_counter() - since)
             outputs = {name: results[name].data for name in names}
         profile = await profile_of(graph, feeds, repeat=max(options.repeat, PROFILED)) if options.profile else None
-        looks = Looks(profile, options.check_finite, found)
         graph.destroy()
-    return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
+    times = Times(load, import_, build, runs[0], tuple(runs[1:]))
+    inputs = {**given, **{name: GivenInput(value, _frozen(value)) for name, value in frozen.items()}}
+    narrow = narrowed_types(model, options.narrow)
+    return Finished(options, str(device.info), narrow, inputs, outputs, times, profile, found)
 
 
 @asynccontextmanager
@@ -200,9 +189,10 @@ async def _environment(ml: ML, options: argparse.Namespace) -> AsyncIterator[Env
         yield environment
 
 
-def _differences(path: Path, inputs: Mapping[str, GivenInput], outputs: Mapping[str, Array]) -> list[OutputDifference]:
-    theirs = run_onnxruntime(path, {name: item.array for name, item in inputs.items()}, tuple(outputs))
-    return [difference(name, outputs[name], theirs[name]) for name in outputs]
+def _differences(finished: Finished) -> list[OutputDifference]:
+    feeds = {name: item.array for name, item in finished.inputs.items()}
+    theirs = run_onnxruntime(finished.options.model, feeds, tuple(finished.outputs))
+    return [difference(name, ours, theirs[name]) for name, ours in finished.outputs.items()]
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -234,7 +224,7 @@ def _save(path: Path, outputs: Mapping[str, Array]) -> None:
 
 def _as_text(finished: Finished) -> Iterator[str]:
     times = finished.times
-    yield f"model   {finished.path}"
+    yield f"model   {finished.options.model}"
     yield f"device  {finished.device}"
     if finished.narrow:
         yield f"types   {', '.join(f'{name} as {NARROWER[name]}' for name in finished.narrow)}"
@@ -258,7 +248,15 @@ def _as_text(finished: Finished) -> Iterator[str]:
     if finished.differences is not None:
         yield f"compared with onnxruntime {onnxruntime_version()}"
         yield from table(map(_difference_as_row, finished.differences), "  ")
-    yield from finished.looks.as_text()
+    if finished.first_non_finite is not None:
+        yield from str(finished.first_non_finite).splitlines()
+    elif finished.options.check_finite:
+        yield "no node makes a NaN or an infinity"
+    if finished.profile is not None:
+        yield "profile"
+        yield from str(finished.profile).splitlines()[1:]
+    if finished.options.trace is not None:
+        yield f"trace   {finished.options.trace}"
 
 
 def _frozen(value: Array) -> str:
@@ -294,9 +292,9 @@ def _difference_as_row(item: OutputDifference) -> tuple[str, str]:
 
 
 def _as_json(finished: Finished) -> dict[str, Any]:
-    differences = finished.differences
+    differences, first = finished.differences, finished.first_non_finite
     return {
-        "model": str(finished.path),
+        "model": str(finished.options.model),
         "device": finished.device,
         "narrow": finished.narrow,
         "inputs": {
@@ -313,7 +311,8 @@ def _as_json(finished: Finished) -> dict[str, Any]:
         "differences": None
         if differences is None
         else {item.name: _without_name(attrs.asdict(item)) for item in differences},
-        **finished.looks.as_json(),
+        **({"first_non_finite": first and first.as_dict()} if finished.options.check_finite else {}),
+        **({} if finished.profile is None else {"profile": finished.profile.as_dict()}),
     }
 
 
