@@ -169,7 +169,7 @@ class BlockingTensor(ArrayProtocols):
         Raises:
             InvalidStateError: it is on the device, or was disposed of.
         """
-        return self._async._data(GOT)
+        return self._async._elements("data", GOT, InvalidStateError)
 
     def _elements(self, method: str) -> HostArray:
         return self._async._elements(method, GOT)
@@ -333,6 +333,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     device = _Same[EnvironmentDevice | None](runtime.Environment.device)
     label = _Same[str](runtime.Environment.label)
+    closed = _Same[bool](runtime.Environment.closed)
     open_device = _blocking(runtime.Environment.open_device, _as_it_is)
 
     def has_context(self, id: int = 0) -> bool:
@@ -344,11 +345,6 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         """The sessions that are not released, in the order of their creation."""
         sessions = [self._sessions.get(session) for session in self._async.sessions]
         return tuple(session for session in sessions if session is not None)
-
-    @property
-    def closed(self) -> bool:
-        """Return whether it was closed, by :meth:`close` or the end of the program."""
-        return self._async.closed
 
     def statistics(self) -> EnvironmentStatistics:
         """Return a frozen look at what lives, and at how often bytes crossed between host and device."""

@@ -207,9 +207,9 @@ class Environment(NotCopied):
         """Load a model, convert it and compile it, while other tasks run.
 
         A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
-        each further shape. With a graph cache, of the environment or of :func:`~webnn_py.open_ml`, a graph that was
-        made before of the same model, for the same shapes and options, is loaded instead; others are saved there. What
-        cannot be read or written is reported by a ``RuntimeWarning``.
+        each further shape. With the environment's graph cache, a graph that was made before of the same model, for
+        the same shapes and options, is loaded instead; others are saved there. What cannot be read or written is
+        reported by a ``RuntimeWarning``.
 
         Args:
             model: the path or the bytes of an ONNX model, an ``OnnxModel``, or a graph of the environment's context,

@@ -1,4 +1,4 @@
-"""Graphs of ONNX models in a context's graph cache: found by a digest of all that they are made of."""
+"""Graphs of ONNX models in an environment's graph cache: found by a digest of all that they are made of."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class BuiltGraph:
 
 
 class DrawnModel(ABC):
-    """A model whose graphs are drawn by a builder, compiled, and kept in the context's graph cache.
+    """A model whose graphs are drawn by a builder, compiled, and kept in the environment's graph cache.
 
     Attributes:
         inputs: its inputs by name; dimensions that are strings are bound by the feeds.

@@ -188,7 +188,7 @@ class InferenceSession(Handle):
         self._check_usable("run", WHILE_PENDING)
         fresh: dict[str, MLBuffer] = {}
         try:
-            bound = await self._bound_graph(request.key, request.shapes)
+            bound = await self._bound_graph(request.shapes)
             bound.check(self._opened, request)
             await bound.make_buffers(self._opened, request, fresh)
             self._check_usable("run", WHILE_PENDING)
@@ -202,12 +202,10 @@ class InferenceSession(Handle):
     async def _prepare(self) -> None:
         """Make the graph, if the model says all shapes."""
         if not self._expected.open:
-            async with self._line:
-                await self._bound_graph((), {})
+            await self._graph_for({})
 
-    async def _bound_graph(
-        self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]], method: str = "run"
-    ) -> BoundGraph:
+    async def _bound_graph(self, shapes: Mapping[str, tuple[int, ...]], method: str = "run") -> BoundGraph:
+        key = tuple(shapes.values())
         bound = self._bound_graphs.get(key)
         if bound is None:
             graph = await self._model.graph(self._opened, shapes, self._options.progress)
@@ -217,15 +215,17 @@ class InferenceSession(Handle):
             bound = self._bound_graphs[key] = BoundGraph(graph)
         return bound
 
-    async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]]) -> MLGraph:
+    async def _graph_for(self, shapes: Mapping[str, tuple[int, ...]], method: str = "run") -> MLGraph:
         """Return the graph of runs, which is made if there is none.
 
         Args:
             shapes: the shapes of the inputs that the model leaves open, in their order.
+            method: what needs it, for errors.
         """
-        self._check_usable("run")
+        self._check_usable(method)
         async with self._line:
-            return (await self._bound_graph(tuple(shapes.values()), shapes)).graph
+            self._check_usable(method, WHILE_PENDING)
+            return (await self._bound_graph(shapes, method)).graph
 
     def _forget(self, key: ShapeKey) -> None:
         """Let go of the graph of shapes, which nothing uses, and of its buffers."""
@@ -273,9 +273,7 @@ class InferenceSession(Handle):
         """
         shapes, arrays = await self._brought("profile", feeds)
         async with self._while_pending("profile"):
-            async with self._line:
-                self._check_usable("profile", WHILE_PENDING)
-                graph = (await self._bound_graph(tuple(shapes.values()), shapes, "profile")).graph
+            graph = await self._graph_for(shapes, "profile")
             return await profile(graph, {name: arrays[name] for name in graph.input_descriptors}, repeat=repeat)
 
     async def check_finite(self, feeds: Feeds) -> NonFinite | None:

@@ -184,21 +184,16 @@ class Tensor(ArrayProtocols):
         Raises:
             InvalidStateError: it is on the device, or was disposed of.
         """
-        return self._data(AWAITED)
+        return self._elements("data", refusal=InvalidStateError)
 
-    def _data(self, how: str) -> HostArray:
-        """Return the same; ``how`` is the call that brings it to the host."""
-        if self._array is not None:
-            return self._array
-        self._check_alive("data")
-        raise InvalidStateError(f"data: {self!r} is on the device; {how} brings its elements to the host")
-
-    def _elements(self, method: str, how: str = AWAITED) -> HostArray:
-        """Return the same for a method that numpy or Python calls, where a wrong operand is a ``TypeError``."""
+    def _elements(
+        self, method: str, how: str = AWAITED, refusal: type[TypeError | InvalidStateError] = TypeError
+    ) -> HostArray:
+        """Return the same; ``how`` brings it to the host. What numpy or Python calls refuses by ``TypeError``."""
         if self._array is not None:
             return self._array
         self._check_alive(method)
-        raise TypeError(f"{method}: {self!r} is on the device; {how} brings its elements to the host")
+        raise refusal(f"{method}: {self!r} is on the device; {how} brings its elements to the host")
 
     @property
     def gpu_buffer(self) -> Any:
