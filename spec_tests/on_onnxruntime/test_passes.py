@@ -31,7 +31,7 @@ def number(b, value):
 def draw(b, x):
     """Something for nearly every pass."""
     y = b.conv2d(x, b.constant(FILTER), padding=[1, 1, 1, 1])
-    y = b.mul(b.add(y, b.constant(ROW.reshape(1, 16, 1, 1))), number(b, 1.5))
+    y = b.batch_normalization(y, b.constant(ROW), b.constant(ROW**2 + np.float32(0.5)), bias=b.constant(ROW))
     y = b.div(b.mul(y, b.clamp(b.add(y, number(b, 3)), min_value=0, max_value=6)), number(b, 6))
     y = b.mul(y, b.sigmoid(y))
     rows = b.reshape(b.transpose(y, permutation=[0, 2, 3, 1]), [1, 144, 16])

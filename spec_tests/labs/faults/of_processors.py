@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import attrs
 import numpy as np
 
 from spec_tests.labs.faults.records import Faults
@@ -58,15 +57,10 @@ def numpy_float16_is_cut_off(narrow, x, y):
 # --- both, and rewriting -----------------------------------------------------------------------------------------
 
 
-@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._normalization", FOLDING)
-def folding_adds_the_mean(normalization, node, axis, contents):
-    affine = normalization(node, axis, contents)
-    return None if affine is None else attrs.evolve(affine, summand=-affine.summand)
-
-
-@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._is_of_whole_numbers", FOLDING)
-def folding_rounds_exact_sums(is_of_whole_numbers, convolution, contents):
-    return False
+@FAULTS.at("webnn_py.devices.rewriting.convolution_folding._affine_map", FOLDING)
+def folding_adds_the_mean(affine_map, node, contents):
+    affine = affine_map(node, contents)
+    return None if affine is None else (affine[0], -affine[1])
 
 
 @FAULTS.at("webnn_py.devices.shared_constants.SharedConstants.find", "spec_tests/device/test_shared_constants.py")

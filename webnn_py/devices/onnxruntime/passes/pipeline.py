@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from webnn_py.core.graph import Graph
-from webnn_py.core.operators import activation, conversion, convolution, matrix, movement
+from webnn_py.core.operators import activation, conversion, convolution, matrix, movement, normalization
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.devices.composites.loops import LOOP
 from webnn_py.devices.onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
@@ -93,7 +93,9 @@ PASSES: Final = PassManager(
         make=lambda _graph, _context: NodeRule(give_numbers_ranks, lambda operator: operator.is_elementwise),
         targets=(CPU.name,),
     ),
-    GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
+    GraphPass(
+        name="convolution-folding", run=_with_contents(folded), needs=frozenset({normalization.batch_normalization})
+    ),
     attrs.evolve(SUBNORMAL_CONSTANTS, targets=(CPU.name,)),
 )
 
