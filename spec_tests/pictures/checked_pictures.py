@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 from spec_tests.pictures.notation_readers import read_dot, read_mermaid
 from webnn_py import pictures
 from webnn_py.core.operators.registry import OPERATORS
-from webnn_py.pictures.description import GraphDescription
+from webnn_py.pictures.drawn_graph import DrawnGraph
 from webnn_py.pictures.scene import Scene
 
 MAY_BE_VIEWS = {"reshape", "transpose", "slice", "expand", "split", "identity", "reverse", "pad", "tile", "concat"}
@@ -18,7 +18,7 @@ def check_picture(graph):
     picture = pictures.picture(graph)
     plan, nodes = picture.plan, graph.source.nodes
     if plan is not None:
-        scene = Scene.from_graph(GraphDescription.from_graph(graph.source), plan)
+        scene = Scene.from_graph(DrawnGraph.from_plan(graph.source, plan))
         places = {place for node in nodes for place in node.drawn}
         for kernel in plan.kernels:
             assert kernel.operators, f"the kernel {kernel.name} computes nothing"

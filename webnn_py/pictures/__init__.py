@@ -3,7 +3,7 @@
 picture        makes a picture of a graph, or of operands before a build
 graph_picture  the picture
 text, notations, svg, page  its forms
-description, scene, layers  what is drawn, and where
+drawn_graph, scene, layers  what is drawn, and where
 """
 
 from webnn_py.pictures.graph_picture import GraphPicture as GraphPicture

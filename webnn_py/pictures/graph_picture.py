@@ -11,7 +11,7 @@ from webnn_py.core.graph import Graph
 from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.devices.rewriting.report import PassReport, describe
 from webnn_py.pictures import text
-from webnn_py.pictures.description import GraphDescription
+from webnn_py.pictures.drawn_graph import DrawnGraph
 from webnn_py.pictures.notations import to_dot, to_mermaid
 from webnn_py.pictures.page import page_of
 from webnn_py.pictures.scene import Scene
@@ -40,17 +40,17 @@ class GraphPicture:
     __module__ = "webnn_py"  # where it is public
 
     def __init__(self, graph: Graph, label: str = "", where: str = "", compiled: object = None) -> None:
-        self._graph = GraphDescription.from_graph(graph)
-        self._constants = self._graph.constants_of(graph)
-        self._label = label
-        self._where = where
         # Devices that have no kernels or passes to show leave the attributes out.
         self.plan: CompiledPlan | None = getattr(compiled, "plan", None)
         self.passes: Sequence[PassReport] = getattr(compiled, "passes", ())
+        self._drawn = DrawnGraph.from_plan(graph, self.plan)
+        self._label = label
+        self._where = where
+        self._operator_count = len(graph.nodes)
 
     @cached_property
     def _scene(self) -> Scene:
-        return Scene.from_graph(self._graph, self.plan)
+        return Scene.from_graph(self._drawn)
 
     def describe(self, *, passes: bool = False) -> str:
         """Return the graph as text: a line for each input, output, operator and kernel.
@@ -60,7 +60,7 @@ class GraphPicture:
                 that it took, and the rules that it applied, or did not apply and why. There is nothing to add on
                 devices without passes.
         """
-        whole = text.whole(self._graph, self.plan, self._where, self._label)
+        whole = text.whole(self._drawn, self._where, self._label)
         return f"{whole}\npasses\n{describe(self.passes)}" if passes and self.passes else whole
 
     def to_mermaid(self) -> str:
@@ -86,23 +86,23 @@ class GraphPicture:
         Args:
             title: of the page; if not given, the graph's label and how many operators it has.
         """
-        return page_of(self._graph, self.plan, self._constants, list(self._summary()), title or self._title)
+        return page_of(self._drawn, list(self._summary()), title or self._title)
 
     @property
     def _title(self) -> str:
-        return next(text.summary(self._graph, None, "", self._label)).removesuffix(text.NOT_COMPILED)
+        return text.title(self._drawn, self._label)
 
     def _summary(self) -> Iterator[str]:
-        return text.summary(self._graph, self.plan, self._where, self._label)
+        return text.summary(self._drawn, self._where, self._label)
 
     def _repr_svg_(self) -> str | None:
         """For notebooks: the picture, unless it would be too large to be of use."""
-        return self.to_svg() if len(self._graph.operators) <= MOST_DRAWN else None
+        return self.to_svg() if self._operator_count <= MOST_DRAWN else None
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture, and the text in sections that can be folded."""
         parts = [f'<div><pre style="white-space:pre-wrap">{escape(chr(10).join(self._summary()))}</pre>']
-        if len(self._graph.operators) > MOST_DRAWN:
+        if self._operator_count > MOST_DRAWN:
             parts.append(f"<p>Not drawn, since it has more than {MOST_DRAWN} operators; to_svg() draws it.</p>")
         else:
             parts.append(to_svg(self._scene, self._title, fits=True))
@@ -110,14 +110,12 @@ class GraphPicture:
         return "\n".join([*parts, "</div>\n"])
 
     def _sections(self) -> Iterator[str]:
-        graph, plan = self._graph, self.plan
-        yield _section("inputs and outputs", text.ends(graph))
-        count = len(graph.operators)
-        for start in range(0, count, SECTION):
-            stop = min(start + SECTION, count)
-            yield _section(f"operators {start + 1} to {stop}", text.operators(graph, plan, start, stop))
-        if plan is not None:
-            yield _section(f"kernels ({len(plan.kernels)})", text.kernels(graph, plan))
+        yield _section("inputs and outputs", text.ends(self._drawn))
+        for start in range(0, self._operator_count, SECTION):
+            stop = min(start + SECTION, self._operator_count)
+            yield _section(f"operators {start + 1} to {stop}", text.operators(self._drawn, start, stop))
+        if self.plan is not None:
+            yield _section(f"kernels ({len(self.plan.kernels)})", text.kernels(self._drawn))
 
     def __str__(self) -> str:
         return self.describe()

@@ -3,22 +3,26 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webnn_py.core.graph import Constant, Input, Node, Output, Value
 from webnn_py.core.message_text import in_brackets, named_by, shortened, visible
-from webnn_py.devices.compiled_plan import CompiledPlan
-from webnn_py.pictures.description import DrawnOperator, GraphDescription
-from webnn_py.pictures.scene import LONGEST_NAME, Fates
+from webnn_py.pictures.drawn_graph import REMARKS, DrawnGraph, number_of, operands_of, options_given
+from webnn_py.pictures.scene import LONGEST_NAME
 from webnn_py.text_tables import counted, table
 
 NOT_COMPILED: Final = ", not compiled"
 
 
-def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> Iterator[str]:
+def title(drawn: DrawnGraph, label: str = "") -> str:
+    """Return how many operators a graph has, and its label."""
+    return f"graph {named_by(label)}of {counted(len(drawn.graph.nodes), 'operator')}"
+
+
+def summary(drawn: DrawnGraph, where: str, label: str = "") -> Iterator[str]:
     """Yield the first lines: how much there is of what."""
-    name = f"graph {named_by(label)}of {counted(len(graph.operators), 'operator')}"
-    yield f"{name}{f' on {where}' if where else NOT_COMPILED}"
+    yield f"{title(drawn, label)}{f' on {where}' if where else NOT_COMPILED}"
+    plan = drawn.plan
     if plan is not None:
-        fates = Fates.from_graph(graph, plan)
-        kinds = [fates.kind(index) for index in range(len(graph.operators))]
+        kinds = [drawn.kind(index) for index in range(len(drawn.graph.nodes))]
         yield (
             f"{counted(len(plan.kernels), 'kernel')}; "
             f"{counted(kinds.count('folded'), 'operator')} computed at build, "
@@ -30,12 +34,12 @@ def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, labe
         )
 
 
-def ends(graph: GraphDescription) -> Iterator[str]:
+def ends(drawn: DrawnGraph) -> Iterator[str]:
     """Inputs and outputs."""
-    inputs = [(_name(graph.values[index].name), str(graph.values[index].descriptor)) for index in graph.inputs]
+    inputs = [(_name(value.name), str(value.descriptor)) for value in drawn.graph.inputs.values()]
     outputs = [
-        (_name(name), str(graph.values[index].descriptor), f"= {_reference(graph, index)}")
-        for name, index in graph.outputs
+        (_name(name), str(value.descriptor), f"= {_reference(drawn, value)}")
+        for name, value in drawn.graph.outputs.items()
     ]
     yield "inputs" if inputs else "no inputs"
     yield from table(inputs, "  ")
@@ -43,64 +47,54 @@ def ends(graph: GraphDescription) -> Iterator[str]:
     yield from table(outputs, "  ")
 
 
-def operators(
-    graph: GraphDescription, plan: CompiledPlan | None, start: int = 0, stop: int | None = None
-) -> Iterator[str]:
+def operators(drawn: DrawnGraph, start: int = 0, stop: int | None = None) -> Iterator[str]:
     """Yield a line for each operator, or for those from ``start`` to before ``stop``."""
-    fates = Fates.from_graph(graph, plan)
     rows = []
-    for index, operator in enumerate(graph.operators[start:stop], start):
-        results = ", ".join(str(graph.values[value].descriptor) for value in operator.results)
-        fate = [] if plan is None else [_fate(fates, index)]
-        rows.append((f"#{index + 1}", *fate, f"{_call(graph, operator)} -> {results}"))
+    for index, node in enumerate(drawn.graph.nodes[start:stop], start):
+        fate = [] if drawn.plan is None else [_fate(drawn, index)]
+        rows.append((f"#{index + 1}", *fate, f"{_call(drawn, node)} -> {', '.join(map(str, node.outputs))}"))
     yield from table(rows, "  ")
 
 
-def kernels(graph: GraphDescription, plan: CompiledPlan) -> Iterator[str]:
+def kernels(drawn: DrawnGraph) -> Iterator[str]:
     """Yield a line for each kernel."""
-    indices = {operator.place: index for index, operator in enumerate(graph.operators)}
+    assert drawn.plan is not None  # noqa: S101 - the caller looks for it
     rows = []
-    for number, kernel in enumerate(plan.kernels, 1):
-        computed = " ".join(f"#{indices[place] + 1}" for place in kernel.operators if place in indices)
-        rows.append((str(number), kernel.name, computed))
+    for number, (kernel, computed) in enumerate(zip(drawn.plan.kernels, drawn.computed, strict=True), 1):
+        rows.append((str(number), kernel.name, " ".join(f"#{index + 1}" for index in computed)))
     yield from table(rows, "  ")
 
 
-def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> str:
+def whole(drawn: DrawnGraph, where: str, label: str = "") -> str:
     """Return all of it."""
-    lines = [*summary(graph, plan, where, label), *ends(graph), "operators", *operators(graph, plan)]
-    if plan is not None:
-        lines += ["kernels", *kernels(graph, plan)]
+    lines = [*summary(drawn, where, label), *ends(drawn), "operators", *operators(drawn)]
+    if drawn.plan is not None:
+        lines += ["kernels", *kernels(drawn)]
     return "\n".join(map(visible, lines))
 
 
-def _call(graph: GraphDescription, operator: DrawnOperator) -> str:
-    arguments = [f"{name}={_reference(graph, value)}" for name, value in operator.operands]
-    options = [visible(text).replace(" ", "=", 1) for text in operator.options_given()]
-    return f"{operator.operator.spec_name}{in_brackets(operator.label)}({', '.join([*arguments, *options])})"
+def _call(drawn: DrawnGraph, node: Node) -> str:
+    arguments = [f"{name}={_reference(drawn, value)}" for name, value in operands_of(node)]
+    options = [visible(text).replace(" ", "=", 1) for text in options_given(node)]
+    return f"{node.operator.spec_name}{in_brackets(node.label)}({', '.join([*arguments, *options])})"
 
 
-def _reference(graph: GraphDescription, index: int) -> str:
+def _reference(drawn: DrawnGraph, value: Value) -> str:
     """Return the name of a value where it is read."""
-    value = graph.values[index]
-    if value.kind == "input":
-        return _name(value.name)
-    if value.kind == "constant":
-        return value.name or f"constant {value.descriptor}"
-    several = len(graph.operators[value.source].results) > 1
-    return f"#{value.source + 1}{f'.{value.port}' if several else ''}"
+    if isinstance(value, Output):
+        several = len(value.node.outputs) > 1
+        return f"#{drawn.indices[value.node] + 1}{f'.{value.index}' if several else ''}"
+    if isinstance(value, Constant):
+        return number_of(value) or f"constant {value.descriptor}"
+    assert isinstance(value, Input)  # noqa: S101 - there are no other values
+    return _name(value.name)
 
 
-def _fate(fates: Fates, index: int) -> str:
-    kind = fates.kind(index)
-    if kind != "operator":
-        return "computed at build" if kind == "folded" else "view"
-    numbers = [number + 1 for number in fates.kernels[index]]
-    if len(numbers) == 1:
-        return f"kernel {numbers[0]}"
-    return (
-        f"{len(numbers)} kernels from {numbers[0]}" if len(numbers) > 4 else f"kernels {', '.join(map(str, numbers))}"
-    )
+def _fate(drawn: DrawnGraph, index: int) -> str:
+    kind = drawn.kind(index)
+    if kind == "operator":
+        return drawn.kernels_of(index)
+    return "view" if kind == "view" else REMARKS[kind]
 
 
 def _name(name: str) -> str:
