@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from html import escape
 from string import Template
 from typing import Final, Self
@@ -224,26 +225,18 @@ def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
     frames = list(scene.frames)
     while True:
         home = {key: frame.key for frame in frames for key in frame.members}
-        keys = dict.fromkeys(home.get(box.key, box.key) for box in scene.boxes)
-        below: dict[str, set[str]] = {key: set() for key in keys}
-        above = dict.fromkeys(keys, 0)
+        order: TopologicalSorter[str] = TopologicalSorter()
+        for box in scene.boxes:
+            order.add(home.get(box.key, box.key))
         for wire in scene.wires:
             source, target = home.get(wire.source, wire.source), home.get(wire.target, wire.target)
-            if source != target and target not in below[source]:
-                below[source].add(target)
-                above[target] += 1
-        order, ready = [], [key for key in keys if not above[key]]
-        while ready:
-            key = ready.pop(0)
-            order.append(key)
-            for target in sorted(below[key]):
-                above[target] -= 1
-                if not above[target]:
-                    ready.append(target)
-        if len(order) == len(keys):
-            return frames, order
-        stuck = {key for key in keys if above[key]}
-        frames.remove(next(frame for frame in reversed(frames) if frame.key in stuck))
+            if source != target:
+                order.add(target, source)
+        try:
+            return frames, list(order.static_order())
+        except CycleError as error:
+            cycle = set(error.args[1])
+            frames.remove(next(frame for frame in reversed(frames) if frame.key in cycle))
 
 
 def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
