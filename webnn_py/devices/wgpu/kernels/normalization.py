@@ -16,7 +16,7 @@ from webnn_py.core.operators.casting import cast_number
 from webnn_py.core.operators.normalization import layer_axes
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.windows import image_axes
-from webnn_py.devices.composites.fused import rms_normalization
+from webnn_py.devices.composites.fused import RMS_NORMALIZATION
 from webnn_py.devices.wgpu.codegen.reduction.combiners import (
     fold,
     inverse_root_mean_square,
@@ -125,7 +125,7 @@ def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_ax
     kernel.write(results, target)
 
 
-@kernels(rms_normalization, fuses="input")
+@kernels(RMS_NORMALIZATION, fuses="input")
 def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
     """Divide rows by the root mean square. There is no scale here: one that follows is fused behind."""
     value = node.value("input")
