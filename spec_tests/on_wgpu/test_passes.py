@@ -48,7 +48,8 @@ async def test_a_graph_describes_the_passes(gpu):
     found = await passes_of(gpu, layers)
     kernels = [LOWERING, "kernel-joining"]
     groupings = ["elementwise-fusion", "attention-fusion", "gemm-computed-sides"]
-    assert list(found) == ["composites", "equal-nodes", "horizontal-fusion", *groupings, *kernels]
+    rewriting = ["composites", "rms-normalization", "equal-nodes", "horizontal-fusion"]
+    assert list(found) == [*rewriting, *groupings, *kernels]
     assert found["horizontal-fusion"] == ["6 → 7 nodes", "horizontal-fusion: matmul, matmul"]
 
 

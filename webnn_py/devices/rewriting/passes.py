@@ -84,15 +84,6 @@ class Pass:
     needs: frozenset[Operator[..., Any]] = frozenset()
     is_required: bool = False
 
-    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
-        """Return whether the pass may have work in a graph of these operators."""
-        return not self.needs or not self.needs.isdisjoint(operators)
-
-    @property
-    def asks_for_operators(self) -> bool:
-        """Whether :meth:`has_work` depends on the operators of the graph."""
-        return bool(self.needs)
-
     @property
     def walk(self) -> object:
         """The same object for passes that share a walk where they are adjacent."""
@@ -203,8 +194,7 @@ class PassManager:
                 raise ValueError(f"pass {one.name!r} must come after {', '.join(map(repr, missing))}")
             before.add(one.name)
         self.passes = passes
-        self._whole: dict[str, list[list[Pass]]] = {}
-        self._asks_for_operators = any(one.asks_for_operators for one in passes)
+        self._asks_for_operators = any(one.needs for one in passes)
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -215,8 +205,8 @@ class PassManager:
         """Run the passes; return the rewritten graph and a report for each walk."""
         reports: list[PassReport] = []
         operators: set[Any] = {node.operator for node in graph.nodes} if self._asks_for_operators else set()
-        for group in self._groups(context.target):
-            there = [one for one in group if one.has_work(operators)]
+        for _, group in groupby(self._chosen(context.target), lambda one: one.walk):
+            there = [one for one in group if not one.needs or not one.needs.isdisjoint(operators)]
             if not there:
                 continue
             before = graph
@@ -227,16 +217,8 @@ class PassManager:
             print(describe(reports), file=sys.stderr)  # noqa: T201 - the variable requests it
         return graph, tuple(reports)
 
-    def _groups(self, target: str) -> list[list[Pass]]:
-        """Return the passes for a target, those together that share a walk."""
-        if not _left_out and target in self._whole:
-            return self._whole[target]
-        groups = [list(group) for _, group in groupby(self._chosen(target), lambda one: one.walk)]
-        if not _left_out:
-            self._whole[target] = groups
-        return groups
-
     def _chosen(self, target: str) -> list[Pass]:
+        """Return the passes for a target, without those that are left out."""
         required = [one.name for one in self.passes if one.is_required and one.name in _left_out]
         if required:
             raise ValueError(f"passes {', '.join(map(repr, required))} are required and cannot be left out")

@@ -171,16 +171,6 @@ class RulePass(Pass):
 
     rules: tuple[RewriteRule, ...]
 
-    @property
-    def asks_for_operators(self) -> bool:
-        """Whether :meth:`has_work` depends on the operators of the graph: always."""
-        return True
-
-    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
-        """Return whether all operators of one of the drawings are in the graph."""
-        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
-        return super().has_work(operators) and any(pattern.operators <= operators for pattern in patterns)
-
     @classmethod
     def run_together(cls, group: Sequence[RulePass], graph: Graph, context: PassContext) -> Graph:
         """Walk over the graph once, with the rules of all passes in their order."""

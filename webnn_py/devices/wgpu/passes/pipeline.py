@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from webnn_py.core.operators import reduction
 from webnn_py.devices.rewriting.passes import GraphPass, PassManager
 from webnn_py.devices.rewriting.root_mean_square import RMS_NORMALIZATION
 from webnn_py.devices.rewriting.rule import RulePass
@@ -16,7 +17,12 @@ from webnn_py.devices.wgpu.passes.horizontal_fusion import HORIZONTAL_FUSION, fu
 
 PASSES: Final = PassManager(
     GraphPass(name=COMPOSITES, run=expand_composites, is_required=True),
-    RulePass(name=RMS_NORMALIZATION.name, rules=(RMS_NORMALIZATION,), after=(COMPOSITES,)),
+    RulePass(
+        name=RMS_NORMALIZATION.name,
+        rules=(RMS_NORMALIZATION,),
+        after=(COMPOSITES,),
+        needs=frozenset({reduction.reduce_mean}),
+    ),
     GraphPass(name=EQUAL_NODES, run=merge_equal_nodes, after=(COMPOSITES,)),
     GraphPass(name=HORIZONTAL_FUSION, run=fuse_horizontally, after=(COMPOSITES,)),
 )
