@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, Self, get_args
 
 import attrs
 
+from webnn_py.core.device.backend import KernelTiming
 from webnn_py.core.observer import ObservedContext
 from webnn_py.tracing.operation import Operation
 from webnn_py.tracing.source import Source
@@ -48,6 +49,12 @@ class KernelRecord:
     duration_ns: int
     byte_length: int
     clock: str
+
+    @classmethod
+    def from_timing(cls, timing: KernelTiming, began_ns: int) -> Self:
+        """Return the record of a timing, in a trace that began then."""
+        start = timing.start_ns - (began_ns if timing.clock == "host" else 0)
+        return cls(timing.name, timing.operators, start, timing.duration_ns, timing.bytes_moved, timing.clock)
 
 
 @attrs.frozen
@@ -115,10 +122,10 @@ class TraceEvent:
         return f"{self.time_ns / 1e6:.3f} ms {self.what} {self.kind}{number}{where}{why}"
 
 
-Note = tuple[What, int, Operation | None, Any, str | None]
+Note = tuple[What, int, Operation | None, Mapping[str, Any]]
 """Something that has happened, but to an operation on its device timeline, which knows that itself.
 
-What, when (on the clock of ``time.perf_counter_ns()``), to which operation, details, and by which call.
+What, when (on the clock of ``time.perf_counter_ns()``), to which operation, and other attributes of its event.
 """
 
 _RANKS: Final = {what: rank for rank, what in enumerate(get_args(What))}
@@ -156,29 +163,9 @@ def _of_operation(operation: Operation, began_ns: int) -> Iterator[TraceEvent]:
 
 
 def _of_note(note: Note, began_ns: int) -> TraceEvent:
-    what, noted_ns, operation, detail, call = note
-    time_ns = noted_ns - began_ns
-    if what in {"opened", "lost"}:
-        context, why = detail
-        return TraceEvent(what, time_ns, context=context, why=why)
-    if what == "refused":
-        of_call = {"context": detail.context, "kind": detail.method, "why": detail.error, "call_ns": detail.call_ns}
-        return TraceEvent(what, time_ns, **of_call, refusal=detail)
-    of: dict[str, Any] = {"operation": operation}
-    if operation is not None:
-        of |= {"context": operation.context, "kind": operation.kind}
-    if what == "kernel":
-        of["kernel"] = _kernel(detail, began_ns)
-    elif what in {"task_started", "task_finished"}:
-        of["kind"] = detail
-    elif what == "rejected":
-        of |= {"why": detail, "cause": call}
-    return TraceEvent(what, time_ns, **of)
-
-
-def _kernel(timing: Any, began_ns: int) -> KernelRecord:
-    start = timing.start_ns - (began_ns if timing.clock == "host" else 0)
-    return KernelRecord(timing.name, timing.operators, start, timing.duration_ns, timing.bytes_moved, timing.clock)
+    what, noted_ns, operation, details = note
+    of_operation = {} if operation is None else {"context": operation.context, "kind": operation.kind}
+    return TraceEvent(what, noted_ns - began_ns, operation, **{**of_operation, **details})
 
 
 def _with_causes(events: list[TraceEvent]) -> Iterator[TraceEvent]:

@@ -21,7 +21,7 @@ from webnn_py.core.message_text import shown
 from webnn_py.core.observer import CallRefusal, ObservedContext
 from webnn_py.core.operators.idl import boolean
 from webnn_py.core.timelines.device_timeline import DeviceOperation
-from webnn_py.tracing.events import Note, RefusedCall, TraceEvent, events_of
+from webnn_py.tracing.events import KernelRecord, Note, RefusedCall, TraceEvent, What, events_of
 from webnn_py.tracing.operation import Operation, Operations
 from webnn_py.tracing.source import user_source
 
@@ -98,7 +98,7 @@ class Trace:
 
     def opened(self, context: ObservedContext) -> None:
         """A context was created."""
-        self._taken.append(("opened", perf_counter_ns(), None, (context, None), None))
+        self._note("opened", context=context)
 
     def refused(self, refusal: CallRefusal) -> None:
         """A call is refused."""
@@ -115,7 +115,9 @@ class Trace:
             graph=self._observers.number_of(graphs[0]) if graphs else None,
             call_ns=now - self._operations.began_ns if self._operations.call == f"{refusal.method}()" else 0,
         )
-        self._taken.append(("refused", now, None, call, None))
+        self._note(
+            "refused", context=call.context, kind=call.method, why=call.error, call_ns=call.call_ns, refusal=call
+        )
 
     def enqueued(self, context: ObservedContext, operation: DeviceOperation) -> None:
         """A call has asked for an operation; what happens to it then is noted in the record of it."""
@@ -133,8 +135,9 @@ class Trace:
 
     def kernels(self, context: ObservedContext, operation: DeviceOperation, timings: Sequence[KernelTiming]) -> None:
         """The kernels of a dispatch have run."""
-        seen, now = self._seen.get(operation) or self._adopt(context, operation), perf_counter_ns()
-        self._taken.extend(("kernel", now, seen, timing, None) for timing in timings)
+        seen = self._seen.get(operation) or self._adopt(context, operation)
+        for timing in timings:
+            self._note("kernel", seen, kernel=KernelRecord.from_timing(timing, self._began_ns))
 
     def finished(self, context: ObservedContext, operation: DeviceOperation, error: Exception | None) -> None:
         """The device has ended an operation."""
@@ -143,7 +146,7 @@ class Trace:
         seen.why = _failure(seen, error)
         seen.outcome = "done" if seen.why is None else "failed"
         if seen.kind == "release":
-            self._taken.append(("released", seen.ended_ns, seen, None, None))
+            self._note("released", seen)
         self._operations.ended(operation)
 
     def dropped(self, context: ObservedContext, operation: DeviceOperation, why: str) -> None:
@@ -154,26 +157,29 @@ class Trace:
 
     def task_started(self, kind: str, operation: DeviceOperation | None) -> None:
         """The script timeline begins a task."""
-        self._taken.append(("task_started", perf_counter_ns(), self._operations.task_started(operation), kind, None))
+        self._note("task_started", self._operations.task_started(operation), kind=kind)
 
     def settled(
         self, context: ObservedContext, operation: DeviceOperation, error: Exception | None, _value: object
     ) -> None:
         """A promise is settled; not the error is kept, which would hold frames and what is in them."""
-        seen, now = self._seen.get(operation) or self._adopt(context, operation), perf_counter_ns()
+        seen = self._seen.get(operation) or self._adopt(context, operation)
         if error is None:
-            self._taken.append(("settled", now, seen, None, None))
+            self._note("settled", seen)
         else:
             call = None if self._operations.answering is seen else self._operations.call or None
-            self._taken.append(("rejected", now, seen, _words(error), call))
+            self._note("rejected", seen, why=_words(error), cause=call)
 
     def task_finished(self, kind: str, operation: DeviceOperation | None) -> None:
         """The script timeline has ended a task."""
-        self._taken.append(("task_finished", perf_counter_ns(), self._operations.task_finished(operation), kind, None))
+        self._note("task_finished", self._operations.task_finished(operation), kind=kind)
 
     def lost(self, context: ObservedContext, why: str) -> None:
         """A context is lost."""
-        self._taken.append(("lost", perf_counter_ns(), None, (context, why), None))
+        self._note("lost", context=context, why=why)
+
+    def _note(self, what: What, operation: Operation | None = None, **details: Any) -> None:
+        self._taken.append((what, perf_counter_ns(), operation, details))
 
     # --- what has been recorded ------------------------------------------------------------------------------
 
@@ -186,11 +192,6 @@ class Trace:
     def is_cut(self) -> bool:
         """Return whether more than ``most_events`` have happened, of which the first were forgotten."""
         return len(self._events()) > self._most_events
-
-    @property
-    def seconds(self) -> float:
-        """The seconds that it has been open."""
-        return ((self._ended_ns or perf_counter_ns()) - self._began_ns) / 1e9 if self._began_ns else 0.0
 
     def _events(self) -> tuple[TraceEvent, ...]:
         return events_of(self._taken, self._began_ns, self._ended_ns or perf_counter_ns())
