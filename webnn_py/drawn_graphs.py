@@ -1,12 +1,16 @@
 """The graph of some operands, before it is built: for tools that write it down."""
 
 from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from webnn_py.core.api.argument_checks import named
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.core.errors import NotSupportedError
-from webnn_py.core.graph import Graph
+from webnn_py.core.graph import Constant, Graph
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.operand import MLOperand
 
@@ -47,3 +51,18 @@ def drawing_of(method: str, outputs: object) -> Graph:
     graph = builder_of(method, outputs).graph_of(method, outputs)
     refuse_proposals(method, graph.descriptors)
     return graph
+
+
+def elements_of(method: str, constant: Constant) -> NDArray[Any]:
+    """Return the elements of a constant as files have them: little-endian, in row-major order.
+
+    Raises:
+        ValueError: it is a constant buffer.
+    """
+    array = constant.data
+    if not isinstance(array, np.ndarray):
+        raise ValueError(  # noqa: TRY004 - what is wrong is not the type of an argument
+            f"{method}(): a constant {constant.descriptor} is a constant buffer, whose contents only its device has; "
+            "draw it from an array"
+        )
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 
 from webnn_py.core.graph import Constant
+from webnn_py.drawn_graphs import elements_of
 from webnn_py.web_export.literals import argument
 
 Array = np.ndarray[Any, Any]
@@ -37,16 +37,8 @@ class WeightsFile:
         Raises:
             ValueError: its contents are a device's, or the file becomes too long.
         """
-        array = constant.data
-        if not isinstance(array, np.ndarray):
-            raise ValueError(  # noqa: TRY004 - what is wrong is not the type of an argument
-                f"save_js(): a constant {constant.descriptor} is a constant buffer, whose contents only its device "
-                "has; draw it from an array"
-            )
-        data_type = constant.descriptor.data_type
-        return _written_out(array, data_type) or str(
-            self._place(array.astype(array.dtype.newbyteorder("<"), copy=False))
-        )
+        array = elements_of("save_js", constant)
+        return _written_out(array, constant.descriptor.data_type) or str(self._place(array))
 
     def _place(self, array: Array) -> int:
         contents = _bytes(array)
@@ -62,17 +54,13 @@ class WeightsFile:
             )
         return self._places[digest]
 
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the contents of the file, one after the other."""
+    def write(self, file: BinaryIO) -> None:
+        """Write the contents of the file."""
         end = 0
         for begin, array in self._arrays:
-            yield bytes(begin - end)
-            yield _bytes(array)
+            file.write(bytes(begin - end))
+            file.write(_bytes(array))
             end = begin + array.nbytes
-
-    def write(self, file: BinaryIO) -> None:
-        """Write the file."""
-        file.writelines(self.pieces())
 
 
 def _written_out(array: Array, data_type: str) -> str | None:
@@ -95,4 +83,4 @@ def _shortest(value: np.float32) -> str:
 
 
 def _bytes(array: Array) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return array.reshape(-1).view(np.uint8).data

@@ -8,33 +8,25 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.message_text import shown
-from webnn_py.webnn_files.text import WebnnFileError
+from webnn_py.webnn_files.text import NAMES, WebnnFileError
 
 Array = np.ndarray[Any, Any]
 
-TYPES: Final[Mapping[MLOperandDataType, str]] = {
-    "float32": "F32",
-    "float16": "F16",
-    "int32": "I32",
-    "uint32": "U32",
-    "int64": "I64",
-    "uint64": "U64",
-    "int8": "I8",
-    "uint8": "U8",
-}
+TYPES: Final[Mapping[str, str]] = {data_type: name.upper() for data_type, name in NAMES.items()}
+"""The names of the specification's data types in such a file."""
 
 LONGEST_HEADER: Final = 16 * 2**20
 """Bytes of a header: some 150,000 tensors. Parsed, it takes twenty times as much."""
 
 
 def write(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write arrays by name."""
+    """Write little-endian arrays by name."""
     header: dict[str, Any] = {}
     end = 0
     for name, array in arrays.items():
-        data_type = TYPES[np.dtype(array.dtype).newbyteorder("=").name]  # type: ignore[index]  # of the eight
+        data_type = TYPES[array.dtype.newbyteorder("=").name]
         header[name] = {"dtype": data_type, "shape": list(array.shape), "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -43,8 +35,7 @@ def write(path: Path, arrays: Mapping[str, Array]) -> None:
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
         for array in arrays.values():
-            little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-            file.write(little.reshape(-1).view(np.uint8).data)
+            file.write(array.reshape(-1).view(np.uint8).data)
 
 
 class TensorFile:

@@ -11,6 +11,7 @@ import numpy as np
 from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.declaration import spec_name_of
+from webnn_py.drawn_graphs import elements_of
 from webnn_py.webnn_files import weights
 from webnn_py.webnn_files.text import IDENTIFIER, CallText, ConstantText, GraphText, Name, StoredTensor, written
 from webnn_py.written_files import written_whole
@@ -83,15 +84,9 @@ class GraphWriter:
         return self._names[value]
 
     def _constant(self, constant: Constant) -> ConstantText:
-        array = constant.data
-        if not isinstance(array, np.ndarray):
-            raise ValueError(  # noqa: TRY004 - what is wrong is not the type of an argument
-                f"a constant {constant.descriptor} is a constant buffer, whose contents only its device has; draw it "
-                "from an array"
-            )
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        if little.nbytes <= MOST_INLINE:
-            return ConstantText(constant.descriptor, little.tobytes())
+        array = elements_of("save_webnn", constant)
+        if array.nbytes <= MOST_INLINE:
+            return ConstantText(constant.descriptor, array.tobytes())
         name = self._name(constant)
         self.arrays[name] = array.reshape(constant.descriptor.shape)
         return ConstantText(constant.descriptor, StoredTensor(name))
