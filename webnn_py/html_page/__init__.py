@@ -10,51 +10,37 @@ from importlib.resources import files
 from string import Template
 from typing import Any, Final
 
-import attrs
-
 SHARED_SCRIPTS: Final = ("elements", "controls")
 """The scripts of every page, which stand before its own."""
 
 
-@attrs.frozen
-class PageAssets:
-    """The parts of a page: those that every page has, and ``assets`` in a package.
+def filled_page(package: str, scripts: Sequence[str], document: Any, title: str) -> str:
+    """Return a whole page out of the parts that every page has, and those in a package.
 
-    A package has ``toolbar.html``, ``picture.html``, ``page.css`` and scripts of its own.
-
-    Attributes:
-        package: the package's name.
+    Args:
+        package: the package's name; its ``assets`` are ``toolbar.html``, ``picture.html``, ``page.css`` and scripts.
         scripts: the names of its scripts in the order in which they stand in the page, without ``.js``, after the
             scripts of every page; all share one scope, which is theirs alone.
+        document: what the page shows, as JSON can say it.
+        title: of the page, which may be any text.
+
+    Raises:
+        ValueError: The document has a number that JSON has not: NaN or an infinity.
+        TypeError: The document has a value that JSON has not.
     """
-
-    package: str
-    scripts: Sequence[str]
-
-    def filled(self, document: Any, title: str) -> str:
-        """Return the whole page.
-
-        Args:
-            document: what the page shows, as JSON can say it.
-            title: of the page, which may be any text.
-
-        Raises:
-            ValueError: The document has a number that JSON has not: NaN or an infinity.
-            TypeError: The document has a value that JSON has not.
-        """
-        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-        style = asset(__name__, "page.css") + asset(self.package, "page.css")
-        script = _script(self.package, tuple(self.scripts))
-        return Template(asset(__name__, "page.html")).substitute(
-            title=html.escape(title.encode("utf-8", "replace").decode("utf-8")),  # a lone surrogate has no UTF-8
-            policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
-            "base-uri 'none'; form-action 'none'",
-            toolbar=asset(self.package, "toolbar.html"),
-            picture=asset(self.package, "picture.html"),
-            style=style,
-            script=script,
-            document=text.replace("<", "\\u003c"),  # no text of the document may end the element that it stands in
-        )
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    style = asset(__name__, "page.css") + asset(package, "page.css")
+    script = _script(package, tuple(scripts))
+    return Template(asset(__name__, "page.html")).substitute(
+        title=html.escape(title.encode("utf-8", "replace").decode("utf-8")),  # a lone surrogate has no UTF-8
+        policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        toolbar=asset(package, "toolbar.html"),
+        picture=asset(package, "picture.html"),
+        style=style,
+        script=script,
+        document=text.replace("<", "\\u003c"),  # no text of the document may end the element that it stands in
+    )
 
 
 @cache

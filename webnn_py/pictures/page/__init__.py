@@ -8,7 +8,7 @@ import numpy as np
 
 from webnn_py.core.graph import Constant, Node, Output, Value
 from webnn_py.core.message_text import shortened, visible
-from webnn_py.html_page import PageAssets
+from webnn_py.html_page import filled_page
 from webnn_py.pictures.constants import ConstantStatistics
 from webnn_py.pictures.drawn_graph import REMARKS, DrawnGraph, has_default, operands_of, without_graph
 from webnn_py.pictures.layers import Piece
@@ -58,7 +58,7 @@ def page_of(drawn: DrawnGraph, summary: Sequence[str], title: str) -> str:
         "values": [_value(drawn, value) for value in numbers],
         "kernels": _kernels(drawn),
     }
-    return PageAssets(__name__, SCRIPTS).filled(document, title)
+    return filled_page(__name__, SCRIPTS, document, title)
 
 
 def _numbers(drawn: DrawnGraph) -> Mapping[Value, int]:

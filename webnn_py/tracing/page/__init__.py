@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webnn_py.html_page import PageAssets
+from webnn_py.html_page import filled_page
 
 SCRIPTS = (
     "trace",
@@ -34,4 +34,4 @@ def page_of(document: Mapping[str, Any], title: str) -> str:
         ValueError: The document has a number that JSON has not: NaN or an infinity.
         TypeError: The document has a value that JSON has not.
     """
-    return PageAssets(__name__, SCRIPTS).filled(document, title)
+    return filled_page(__name__, SCRIPTS, document, title)
