@@ -50,11 +50,8 @@ class ValueRange:
     @classmethod
     def from_array(cls, name: str, array: HostArray) -> ValueRange:
         """Return the range of an array."""
-        nans = infinities = 0
-        finite = array.reshape(-1)
-        if array.dtype.kind == "f":
-            nans, infinities = int(np.isnan(array).sum()), int(np.isinf(array).sum())
-            finite = finite[np.isfinite(finite)] if nans or infinities else finite
+        nans, infinities = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        finite = array[np.isfinite(array)]
         minimum, maximum = (finite.min().item(), finite.max().item()) if finite.size else (None, None)
         return cls(name, array.dtype.name, array.shape, minimum, maximum, nans, infinities)
 

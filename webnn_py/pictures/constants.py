@@ -51,18 +51,14 @@ class ConstantStatistics:
         zeros = nan = infinite = finite = 0
         mean = deviations = 0.0
         for piece in _pieces(data, descriptor):
+            numbers = piece[~np.isnan(piece)]
+            wide = numbers[np.isfinite(numbers)].astype(np.float64)
             zeros += piece.size - int(np.count_nonzero(piece))
-            numbers = piece
-            if piece.dtype.kind == "f":
-                numbers = piece[~np.isnan(piece)]
-                nan += piece.size - numbers.size
+            nan += piece.size - numbers.size
+            infinite += numbers.size - wide.size
             if numbers.size:
                 smallest.append(numbers.min().item())
                 largest.append(numbers.max().item())
-            wide = numbers.astype(np.float64)
-            if piece.dtype.kind == "f":
-                wide = wide[np.isfinite(wide)]
-                infinite += numbers.size - wide.size
             if wide.size:  # Chan's sums of pieces, in which nothing cancels
                 own = float(wide.mean())
                 total = finite + wide.size
