@@ -1,9 +1,9 @@
 """``.webnn`` files: graphs as text, with the weights in a file of their own (webmachinelearning/proposals issue 16).
 
 files     the public functions
-text      the records of a file, and its text: reading and writing
+text      the records of a file, and how its text is read
 weights   constants as safetensors
-drawing   a file's graph drawn with a builder
+building  a file's graph drawn with a builder
 writing   a builder's graph as a file
 """
 

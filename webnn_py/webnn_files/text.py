@@ -95,7 +95,7 @@ class CallText:
     operator: str
     positional: tuple[Any, ...]
     named: Mapping[str, Any]
-    line: int = 0
+    line: int
 
 
 @attrs.frozen
@@ -112,9 +112,6 @@ class GraphText:
     def has_stored_tensors(self) -> bool:
         """Return whether constants are in the file of weights."""
         return any(isinstance(constant.contents, StoredTensor) for constant in self.constants.values())
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
@@ -325,64 +322,3 @@ def _read_call(reader: _Reader) -> CallText:
             reader.expect(",")
     reader.expect(";")
     return CallText(tuple(outputs), operator, tuple(positional), named, line)
-
-
-# --- writing ---------------------------------------------------------------------------------------------------------
-
-
-def written(graph: GraphText) -> Iterator[str]:
-    """Yield the lines of a graph's text."""
-    yield f"webnn_graph {_quoted(graph.name)} v1 {{"
-    if graph.inputs:
-        yield "  inputs {"
-        yield from (f"    {name}: {_type(descriptor)};" for name, descriptor in graph.inputs.items())
-        yield "  }"
-    if graph.constants:
-        yield "  consts {"
-        for name, constant in graph.constants.items():
-            yield f"    {name}: {_type(constant.descriptor)} {_contents(constant.contents)};"
-        yield "  }"
-    yield "  nodes {"
-    for call in graph.calls:
-        outputs = call.outputs[0] if len(call.outputs) == 1 else f"[{', '.join(call.outputs)}]"
-        arguments = [_value(value) for value in call.positional]
-        arguments += [f"{name}={_value(value)}" for name, value in call.named.items()]
-        yield f"    {outputs} = {call.operator}({', '.join(arguments)});"
-    yield "  }"
-    yield f"  outputs {{ {' '.join(f'{name};' for name in graph.outputs)} }}"
-    yield "}"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _type(descriptor: MLOperandDescriptor) -> str:
-    return f"{NAMES[descriptor.data_type]}[{', '.join(map(str, descriptor.shape))}]"
-
-
-def _contents(contents: bytes | float | StoredTensor) -> str:
-    match contents:
-        case StoredTensor(name):
-            return f"@weights({_quoted(name)})"
-        case bytes():
-            return f"@bytes([{', '.join(map(str, contents))}])"
-    return f"@scalar({_value(contents)})"
-
-
-def _value(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case Name(text):
-            return text
-        case str():
-            return _quoted(value)
-        case list() | tuple():
-            return f"[{', '.join(map(_value, value))}]"
-        case float() if not math.isfinite(value):
-            raise ValueError(f"an option is {value}, which .webnn files have no number for")
-    return repr(value)
