@@ -15,11 +15,14 @@ def number(b, value):
     return b.constant(np.float32(value))
 
 
-def rms(b, x, *, epsilon=1e-6, axes=None, by="reciprocal"):
+def rms(b, x, *, epsilon=1e-6, axes=None, by="reciprocal", power=None):
     """The normalization without a scale, as exporters draw it."""
-    mean = b.reduce_mean(b.mul(x, x), axes=[x.rank - 1] if axes is None else axes, keep_dimensions=True)
-    root = b.sqrt(b.add(mean, number(b, epsilon)))
-    return b.div(x, root) if by == "root" else b.mul(x, b.reciprocal(root))
+    squares = b.mul(x, x) if power is None else b.pow(x, number(b, power))
+    mean = b.reduce_mean(squares, axes=[x.rank - 1] if axes is None else axes, keep_dimensions=True)
+    root = b.sqrt(b.add(number(b, epsilon), mean))
+    if by == "root":
+        return b.div(x, root)
+    return b.mul(b.reciprocal(root) if by == "reciprocal" else b.div(number(b, 1), root), x)
 
 
 def scaled(b, x):
@@ -28,8 +31,13 @@ def scaled(b, x):
 
 def test_drawings_become_one_operator():
     drawings = {
-        "by a reciprocal": (rms, lambda b, x: b.rms_normalization(x, epsilon=1e-6)),
-        "by the root": (lambda b, x: rms(b, x, by="root"), lambda b, x: b.rms_normalization(x, epsilon=1e-6)),
+        name: (draw, lambda b, x: b.rms_normalization(x, epsilon=1e-6))
+        for name, draw in {
+            "by a reciprocal": rms,
+            "by a quotient of 1": lambda b, x: rms(b, x, by="one"),
+            "by the root": lambda b, x: rms(b, x, by="root"),
+            "of a power": lambda b, x: rms(b, x, power=2),
+        }.items()
     }
     assert_becomes(RMS_NORMALIZATION, [3, 8], "float32", drawings)
 
@@ -38,6 +46,7 @@ def test_what_differs_stays():
     drawings = {
         "of a small epsilon": (lambda b, x: rms(b, x, epsilon=1e-20), "it must be at least 1e-12"),
         "along another axis": (lambda b, x: rms(b, x, axes=[0]), "along the last one"),
+        "of the third power": (lambda b, x: rms(b, x, power=3), ""),
     }
     assert_stays(RMS_NORMALIZATION, [3, 8], drawings)
 

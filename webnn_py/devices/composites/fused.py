@@ -23,20 +23,15 @@ Without one, an operator is written as it is drawn, unless the device has a rule
 """
 
 
-def rms_normalization(
-    input: MLOperand, scale: MLOperand | None = None, *, epsilon: float, label: str = ""
-) -> MLOperandDescriptor:
-    """Compute x · scale / √(mean(x²) + epsilon) along the last axis, whose size ``scale`` has."""
+def rms_normalization(input: MLOperand, *, epsilon: float, label: str = "") -> MLOperandDescriptor:
+    """Compute x / √(mean(x²) + epsilon) along the last axis."""
     return same(input)
 
 
-def _drawn_rms_normalization(
-    builder: Builder, input: MLOperand, scale: MLOperand | None = None, *, epsilon: float
-) -> MLOperand:
+def _drawn_rms_normalization(builder: Builder, input: MLOperand, *, epsilon: float) -> MLOperand:
     mean = builder.reduce_mean(builder.mul(input, input), axes=[input.rank - 1], keep_dimensions=True)
     root = builder.sqrt(builder.add(mean, number(builder, epsilon, input)))
-    normalized = builder.mul(input, builder.div(number(builder, 1, input), root))
-    return normalized if scale is None else builder.mul(normalized, scale)
+    return builder.mul(input, builder.div(number(builder, 1, input), root))
 
 
 RMS_NORMALIZATION: Final = Composite(rms_normalization, "rmsNormalization", {}, _drawn_rms_normalization)

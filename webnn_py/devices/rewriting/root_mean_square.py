@@ -1,4 +1,4 @@
-"""The rules that find normalizations by the root mean square, which graphs draw in six operators or more."""
+"""The rule that finds normalizations by the root mean square, which graphs draw in six operators or more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product, starmap
 from typing import Any, Final
 
-from webnn_py.core.graph import Constant, Value
+from webnn_py.core.graph import Value
 from webnn_py.devices.rewriting.rule import RewriteRule
 
 LEAST_EPSILON: Final = 1e-12
@@ -30,13 +30,6 @@ def _normalized(square: Callable[..., Any], divided: Callable[..., Any]) -> Call
     return drawing
 
 
-def _scaled(normalized: Callable[..., Any]) -> Callable[..., Any]:
-    def drawing(b: Any, x: Any, scale: Constant, epsilon: float) -> Any:
-        return b.mul(normalized(b, x, epsilon), scale)
-
-    return drawing
-
-
 def _refusal(x: Value, axes: tuple[int, ...] | None, epsilon: float) -> str | None:
     if epsilon < LEAST_EPSILON:
         return f"epsilon is {epsilon}; it must be at least {LEAST_EPSILON}"
@@ -45,31 +38,11 @@ def _refusal(x: Value, axes: tuple[int, ...] | None, epsilon: float) -> str | No
     return None
 
 
-def _refusal_of_scaled(x: Value, scale: Value, axes: tuple[int, ...] | None, epsilon: float) -> str | None:
-    shape = x.descriptor.shape
-    refused = _refusal(x, axes, epsilon)
-    if refused is None and scale.descriptor.shape != shape[-1:]:
-        return f"the scale has the shape {scale.descriptor.shape}; it must be {shape[-1:]}"
-    return refused
-
-
-_DRAWINGS: Final = tuple(starmap(_normalized, product(SQUARES, DIVIDED)))
-
 RMS_NORMALIZATION: Final = RewriteRule(
     name="rms-normalization",
-    drawings=_DRAWINGS,
+    drawings=tuple(starmap(_normalized, product(SQUARES, DIVIDED))),
     replacement=lambda b, x, epsilon: b.rms_normalization(x, epsilon=epsilon),
     unless=_refusal,
     data_types=("float32",),
     tolerance=1e-5,
 )
-
-SCALED_RMS_NORMALIZATION: Final = RewriteRule(
-    name="rms-normalization",
-    drawings=tuple(map(_scaled, _DRAWINGS)),
-    replacement=lambda b, x, scale, epsilon: b.rms_normalization(x, scale, epsilon=epsilon),
-    unless=_refusal_of_scaled,
-    data_types=("float32",),
-    tolerance=1e-5,
-)
-"""onnxruntime's own fusion requires that nothing else reads the mean, but guards of finite means do."""

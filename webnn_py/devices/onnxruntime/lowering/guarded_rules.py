@@ -230,14 +230,6 @@ def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> Writte
     return body.node(operator, input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
 
 
-def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor) -> Written:
-    """Write SimplifiedLayerNormalization; where its sum of squares overflows, the factor that it multiplies by is 0."""
-    options = {"axis": -1, "epsilon": node.options["epsilon"], "stash_type": 1}
-    normalized, factor = body.nodes_outputs("SimplifiedLayerNormalization", [input, scale], ["float32"] * 2, **options)
-    body.guard(factor, Must.BE_ABOVE_ZERO, shape=(*input.shape[:-1], 1))
-    return [normalized]
-
-
 def _places(node: Node, rank: int) -> tuple[int, ...]:
     """Return the reduced axes in ascending order."""
     axes = node.options["axes"]
@@ -256,7 +248,6 @@ RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
         reduce_max,
         reduce_mean,
         reduce_min,
-        rms_normalization,
     )
 }
 """Rules by the operator's Python name: the guarded rules, and the rules that need no guard."""

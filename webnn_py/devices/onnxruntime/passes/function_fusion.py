@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from webnn_py.core.operators import activation, reduction
-from webnn_py.devices.onnxruntime.providers import CPU
-from webnn_py.devices.rewriting.root_mean_square import SCALED_RMS_NORMALIZATION
+from webnn_py.core.operators import activation
 from webnn_py.devices.rewriting.rule import RewriteRule, RulePass
 
 
@@ -31,13 +29,5 @@ HARD_SWISH: Final = RewriteRule(
 NaN at -Infinity, like the drawing and unlike hardSwish."""
 
 
-FUSIONS: Final = (
-    RulePass(
-        name="rms-normalization",
-        rules=(SCALED_RMS_NORMALIZATION,),
-        targets=(CPU.name,),
-        needs=frozenset({reduction.reduce_mean}),
-    ),
-    RulePass(name="hard-swish", rules=(HARD_SWISH,), needs=frozenset({activation.clamp})),
-)
-"""The passes of these rules, in their order. Other providers may lack SimplifiedLayerNormalization."""
+FUSIONS: Final = (RulePass(name="hard-swish", rules=(HARD_SWISH,), needs=frozenset({activation.clamp})),)
+"""The passes of these rules, in their order."""
