@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -92,73 +92,64 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-class RuleWalk:
-    """One application of rules to a graph: all matches in the graph as it is; the first rule that matches a node wins.
+def apply_rules(
+    graph: Graph, rules: Sequence[RewriteRule], applied: list[AppliedRule], refused: list[RefusedRule]
+) -> Graph:
+    """Apply rules to all matches in a graph as it is; the first rule that matches a node wins.
 
     Args:
         graph: the graph.
         rules: the rules, in the order in which they are tried.
-
-    Attributes:
-        applied: where rules were applied.
-        refused: where drawings were found that a condition excludes.
+        applied: where they were applied is added.
+        refused: where drawings were found that a condition excludes is added.
     """
+    found = _found(graph, rules, refused)
+    if not found:
+        return graph
+    replaced: dict[Value, Value] = {}
 
-    def __init__(self, graph: Graph, rules: Sequence[RewriteRule]) -> None:
-        self.applied: list[AppliedRule] = []
-        self.refused: list[RefusedRule] = []
-        self._graph = graph
-        self._found: dict[Node, tuple[RewriteRule, Match]] = {}
-        there = {node.operator for node in graph.nodes}
-        by_root: dict[Operator[..., Any], list[tuple[RewriteRule, Pattern]]] = {}
-        for rule in rules:
-            for pattern in rule.patterns:
-                if pattern.operators <= there:
-                    by_root.setdefault(pattern.root.operator, []).append((rule, pattern))
-        if by_root:
-            self._find(by_root)
+    def replace(node: Node, _current: Node) -> Mapping[Value, Value] | None:
+        if node not in found:
+            return None
+        rule, match = found[node]
+        made = rule.replace(node, match, replaced)
+        if made.descriptor != node.outputs[0]:
+            reason = f"the replacement has {made.descriptor}, not {node.outputs[0]}"
+            refused.append(RefusedRule(rule.name, place_of(node), reason))
+            return None
+        applied.append(AppliedRule(rule.name, place_of(node)))
+        return {node.results[0]: made}
 
-    def _find(self, by_root: Mapping[Operator[..., Any], Sequence[tuple[RewriteRule, Pattern]]]) -> None:
-        taken: set[Node] = set()
-        for node in self._graph.nodes:
-            refusals: dict[str, str] = {}
-            for rule, match in self._candidates(node, by_root.get(node.operator, ())):
-                nodes = match.nodes.values()
-                reason = "another rule replaces a part of it" if not taken.isdisjoint(nodes) else None
-                reason = reason or rule.refusal(node, match, self._graph)
-                if reason is None:
-                    self._found[node] = rule, match
-                    taken.update(nodes)
-                    break
-                refusals.setdefault(rule.name, reason)
-            else:
-                self.refused += [RefusedRule(name, place_of(node), reason) for name, reason in refusals.items()]
+    return rewrite(graph, replace, replaced)
 
-    @staticmethod
-    def _candidates(node: Node, tried: Sequence[tuple[RewriteRule, Pattern]]) -> Iterator[tuple[RewriteRule, Match]]:
-        for rule, pattern in tried:
-            for match in pattern.matches(node):
-                yield rule, match
 
-    def run(self) -> Graph:
-        """Return the graph with the replacements in it."""
-        if not self._found:
-            return self._graph
-        replaced: dict[Value, Value] = {}
-
-        def replace(node: Node, _current: Node) -> Mapping[Value, Value] | None:
-            if node not in self._found:
-                return None
-            rule, match = self._found[node]
-            made = rule.replace(node, match, replaced)
-            if made.descriptor != node.outputs[0]:
-                reason = f"the replacement has {made.descriptor}, not {node.outputs[0]}"
-                self.refused.append(RefusedRule(rule.name, place_of(node), reason))
-                return None
-            self.applied.append(AppliedRule(rule.name, place_of(node)))
-            return {node.results[0]: made}
-
-        return rewrite(self._graph, replace, replaced)
+def _found(
+    graph: Graph, rules: Sequence[RewriteRule], refused: list[RefusedRule]
+) -> dict[Node, tuple[RewriteRule, Match]]:
+    """Return the rule and the match of each node whose result is to be replaced."""
+    there = {node.operator for node in graph.nodes}
+    by_root: dict[Operator[..., Any], list[tuple[RewriteRule, Pattern]]] = {}
+    for rule in rules:
+        for pattern in rule.patterns:
+            if pattern.operators <= there:
+                by_root.setdefault(pattern.root.operator, []).append((rule, pattern))
+    found: dict[Node, tuple[RewriteRule, Match]] = {}
+    taken: set[Node] = set()
+    for node in graph.nodes if by_root else ():
+        refusals: dict[str, str] = {}
+        tried = by_root.get(node.operator, ())
+        for rule, match in ((rule, match) for rule, pattern in tried for match in pattern.matches(node)):
+            nodes = match.nodes.values()
+            reason = "another rule replaces a part of it" if not taken.isdisjoint(nodes) else None
+            reason = reason or rule.refusal(node, match, graph)
+            if reason is None:
+                found[node] = rule, match
+                taken.update(nodes)
+                break
+            refusals.setdefault(rule.name, reason)
+        else:
+            refused += [RefusedRule(name, place_of(node), reason) for name, reason in refusals.items()]
+    return found
 
 
 @attrs.frozen(kw_only=True)
@@ -174,8 +165,5 @@ class RulePass(Pass):
     @classmethod
     def run_together(cls, group: Sequence[RulePass], graph: Graph, context: PassContext) -> Graph:
         """Walk over the graph once, with the rules of all passes in their order."""
-        walk = RuleWalk(graph, [rule for one in group for rule in one.rules])
-        graph = walk.run()
-        context.applied.extend(walk.applied)
-        context.refused.extend(walk.refused)
-        return graph
+        rules = [rule for one in group for rule in one.rules]
+        return apply_rules(graph, rules, context.applied, context.refused)
