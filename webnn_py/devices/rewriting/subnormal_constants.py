@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.core.graph import Constant, Graph, Node, Value
-from webnn_py.core.graph_rewriting import rewrite
+from webnn_py.core.graph_rewriting import rewrite, with_operands
 from webnn_py.core.operators import convolution, matrix
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.rewriting.passes import GraphPass, PassContext, ReadConstant
@@ -39,7 +39,7 @@ def flushed(graph: Graph, contents: ReadConstant) -> Graph:
     """
     known: dict[Constant, Constant | None] = {}
 
-    def replacement(value: Value | tuple[Value, ...]) -> Constant | None:
+    def replacement(value: Value) -> Constant | None:
         if not isinstance(value, Constant) or not isinstance(value.data, np.ndarray):
             return None
         if value not in known:
@@ -51,11 +51,8 @@ def flushed(graph: Graph, contents: ReadConstant) -> Graph:
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if node.operator not in READERS:
             return None
-        changed = {name: one for name, value in current.operands.items() if (one := replacement(value)) is not None}
-        if not changed:
-            return None
-        made = Node(node.operator, {**current.operands, **changed}, node.options, node.outputs, node.label, node.drawn)
-        return {node.results[0]: made.results[0]}
+        changed = {value: one for value in current.inputs if (one := replacement(value)) is not None}
+        return {node.results[0]: with_operands(current, changed).results[0]} if changed else None
 
     return rewrite(graph, replace)
 
