@@ -25,7 +25,7 @@ from webnn_py.core.timelines.device_timeline import DeviceOperation
 from webnn_py.devices.content_keys import contents
 from webnn_py.tracing.lifetimes import MAKES_BUFFER
 from webnn_py.tracing.operation import Operation, Operations
-from webnn_py.tracing.source import Source, user_source
+from webnn_py.tracing.source import Source, calling_place, source_at
 
 FindingKind = Literal[
     "not-destroyed",
@@ -187,7 +187,7 @@ class Check:
 
     def opened(self, context: ObservedContext) -> None:
         """A context was created."""
-        self._contexts[context.number] = _Context(user_source(_getframe(1)))
+        self._contexts[context.number] = _Context(source_at(calling_place(_getframe(1))))
 
     def lost(self, context: ObservedContext, _why: str) -> None:
         """A context is lost, and what it has with it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from sys import _getframe
 from time import perf_counter_ns
-from types import FrameType
 from typing import Any, Literal
 
 import attrs
@@ -14,14 +13,10 @@ from webnn_py.core.api.observers import Observers
 from webnn_py.core.device.backend import Storage
 from webnn_py.core.observer import ObservedContext
 from webnn_py.core.timelines.device_timeline import DeviceOperation
-from webnn_py.core.unreported_errors import Line, user_line
 from webnn_py.tracing.accesses import NOTHING, Accesses, accesses_of
-from webnn_py.tracing.source import Source, calling_source, source_of
+from webnn_py.tracing.source import Place, Source, calling_place, source_at
 
 Outcome = Literal["done", "failed", "dropped"]
-
-Place = Line | Source | None
-"""The user's line that makes a call, as it is taken down; None if no user's line does."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -58,8 +53,7 @@ class Operation:
     @property
     def source(self) -> Source | None:
         """The user's line that asked for it; None if no user's line did, or if that was before anybody watched."""
-        place = self._place
-        return place if place is None or isinstance(place, Source) else source_of(*place)
+        return source_at(self._place)
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -127,11 +121,11 @@ class Operations:
         if operation.is_collected:  # whatever call it happens in has not asked for it
             accesses, place, began_ns = self._numbered(operation), None, perf_counter_ns()
         elif operation.kind != "dispatch" or type(work) is not partial:
-            accesses, place = self._numbered(operation), _place(_getframe(2))
+            accesses, place = self._numbered(operation), calling_place(_getframe(2))
         elif work.args == self._arguments:  # the line of the call is among them
             accesses, place = self._accesses, self._place
         else:
-            accesses, place = self._accesses, self._place = self._numbered(operation), _place(_getframe(2))
+            accesses, place = self._accesses, self._place = self._numbered(operation), calling_place(_getframe(2))
             is_users = place == work.args[-1]  # else the same call may be made for another line
             self._arguments = work.args if is_users else ()
         seen = self.seen[operation] = Operation(
@@ -180,8 +174,3 @@ class Operations:
         self.seen.clear()
         self._arguments, self._accesses = (), NOTHING
         self.answering = None
-
-
-def _place(frame: FrameType) -> Place:
-    """Return the user's line, from a frame outwards, or the place in the program of another language."""
-    return calling_source() or user_line(frame)

@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.core.unreported_errors import line_number, user_line
+from webnn_py.core.unreported_errors import Line, line_number, user_line
 
 _CALLING: Final[ContextVar[Source | None]] = ContextVar("place in a program of another language", default=None)
 
@@ -41,24 +41,24 @@ class Source:
         return f"{place} in {self.function}" if self.function else place
 
 
+Place = Line | Source | None
+"""The place that makes a call, as it is taken down: the user's line; None if trio makes it."""
+
+
 @lru_cache(maxsize=10_000)
-def source_of(code: CodeType, instruction: int) -> Source:
+def _source_of(code: CodeType, instruction: int) -> Source:
     """Return the place that was recorded as code and instruction; most are requested many times."""
     return Source(code.co_filename, line_number(code, instruction), code.co_qualname)
 
 
-def user_source(frame: FrameType) -> Source | None:
-    """Return the user's place that makes the call that is under way, from a frame outwards; None if trio makes it."""
-    calling = _CALLING.get()
-    if calling is not None:
-        return calling
-    line = user_line(frame)
-    return None if line is None else source_of(*line)
+def calling_place(frame: FrameType) -> Place:
+    """Return the place that makes the call that is under way, from a frame outwards, or in another language."""
+    return _CALLING.get() or user_line(frame)
 
 
-def calling_source() -> Source | None:
-    """Return the place in a program of another language that makes the call that is under way; None for Python."""
-    return _CALLING.get()
+def source_at(place: Place) -> Source | None:
+    """Return the source that was taken down."""
+    return place if place is None or isinstance(place, Source) else _source_of(*place)
 
 
 @contextmanager

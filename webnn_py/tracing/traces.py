@@ -23,7 +23,7 @@ from webnn_py.core.operators.idl import boolean
 from webnn_py.core.timelines.device_timeline import DeviceOperation
 from webnn_py.tracing.events import KernelRecord, Note, RefusedCall, TraceEvent, What, events_of
 from webnn_py.tracing.operation import Operation, Operations
-from webnn_py.tracing.source import user_source
+from webnn_py.tracing.source import calling_place, source_at
 
 MOST_EVENTS: Final = 500_000
 """The default number of events that are kept: some hundred megabytes."""
@@ -109,7 +109,7 @@ class Trace:
             method=refusal.method,
             context=refusal.context,
             error=_words(refusal.error),
-            source=user_source(_getframe(1)),
+            source=source_at(calling_place(_getframe(1))),
             labels=tuple(filter(None, [refusal.label, *(handle.label for handle in refusal.handles)])),
             buffers=tuple(map(self._observers.number_of, buffers)),
             graph=self._observers.number_of(graphs[0]) if graphs else None,
