@@ -31,7 +31,7 @@ class Built:
     seconds: float
 
     @classmethod
-    async def of(
+    async def on_context(
         cls,
         context: MLContext,
         builder: MLGraphBuilder,
@@ -57,18 +57,18 @@ class Built:
         return made
 
     @classmethod
-    async def of_drawing(cls, context: MLContext, draw: Draw, data: Mapping[str, np.ndarray]) -> Self:
+    async def from_drawing(cls, context: MLContext, draw: Draw, data: Mapping[str, np.ndarray]) -> Self:
         """Build what a function draws of inputs that are like the data; the output is called y."""
         builder = MLGraphBuilder(context)
         operands = [builder.input(name, data_type=str(a.dtype), shape=a.shape) for name, a in data.items()]
-        return await cls.of(context, builder, {"y": draw(builder, *operands)}, data)
+        return await cls.on_context(context, builder, {"y": draw(builder, *operands)}, data)
 
     @classmethod
-    async def of_model(cls, context: MLContext, model: bytes, data: np.ndarray) -> Self:
+    async def from_model(cls, context: MLContext, model: bytes, data: np.ndarray) -> Self:
         """Build an ONNX model of one input, which is called x."""
         builder = MLGraphBuilder(context)
         outputs = OnnxModel.load(model).convert(builder, {"x": list(data.shape)})
-        return await cls.of(context, builder, outputs, {"x": data})
+        return await cls.on_context(context, builder, outputs, {"x": data})
 
     def write(self) -> None:
         for name, buffer in self.inputs.items():

@@ -60,7 +60,7 @@ async def time_ours(ml: webnn_py.ML, case: Case) -> float:
             y = case.draw(builder, y, *others)
         return y
 
-    built = await Built.of_drawing(context, chain, feeds_of(case))
+    built = await Built.from_drawing(context, chain, feeds_of(case))
     runs = {str(count): partial(built.run, count) for count in (few, many)}
     taken = (await compare(case.name, runs, runs=REPEATS, warm_up=WARM_UP)).seconds
     context.destroy()

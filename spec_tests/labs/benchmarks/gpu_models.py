@@ -225,7 +225,7 @@ async def median_of(run: Contender) -> float:
 async def time_ours(ml: webnn_py.ML, model: bytes, data: np.ndarray) -> tuple[float, float, np.ndarray]:
     """Return median seconds of write, dispatch and awaited read, and of a dispatch among many; and the result."""
     context = await ml.create_context(backend="wgpu")
-    built = await Built.of_model(context, model, data)
+    built = await Built.from_model(context, model, data)
     trip = await median_of(built.trip)
     rows = [await built.run(IN_A_ROW) / IN_A_ROW for _ in range(4)]
     (result,) = await built.trip()

@@ -15,7 +15,7 @@ RUNS = 100
 
 
 async def built(context: MLContext, shape: Sequence[int], draw: Draw) -> Built:
-    return await Built.of_drawing(context, draw, {"x": np.random.default_rng(1).random(shape, np.float32)})
+    return await Built.from_drawing(context, draw, {"x": np.random.default_rng(1).random(shape, np.float32)})
 
 
 def fifty(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:

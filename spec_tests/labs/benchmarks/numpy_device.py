@@ -62,7 +62,7 @@ class Case:
         rng = np.random.default_rng(7)
         data = {name: rng.standard_normal(shape, np.float32) for name, shape in self.shapes.items()}
         context = await ml.create_context(backend="numpy")
-        built = await Built.of_drawing(context, self.draw, data)
+        built = await Built.from_drawing(context, self.draw, data)
         peer = session(self.nodes, data, self.constants)
         contenders: dict[str, Contender] = {OURS: built.trip if self.transfers else built.run}
         if self.plain is not None:
@@ -153,7 +153,7 @@ async def two_hundred_lives(ml: webnn_py.ML) -> Result:
     async def lives() -> None:
         for _ in range(200):
             context = await ml.create_context(backend="numpy")
-            built = await Built.of_drawing(context, lambda builder, x: builder.add(x, x), data)
+            built = await Built.from_drawing(context, lambda builder, x: builder.add(x, x), data)
             await built.trip()
             context.destroy()
 
@@ -173,7 +173,7 @@ async def liveness(ml: webnn_py.ML) -> Result:
     """Measure how late a task is that sleeps 1 ms in a loop while a long matmul runs on the device timeline."""
     context = await ml.create_context(backend="numpy")
     data = {"x": np.random.default_rng(1).random((5000, 5000), np.float32)}
-    built = await Built.of_drawing(context, lambda builder, x: builder.matmul(x, x), data)
+    built = await Built.from_drawing(context, lambda builder, x: builder.matmul(x, x), data)
     lateness: list[float] = []
 
     async def ticker() -> None:
@@ -206,7 +206,7 @@ async def peak_memory(ml: webnn_py.ML) -> None:
         return x
 
     tracemalloc.start()
-    built = await Built.of_drawing(context, draw, data)
+    built = await Built.from_drawing(context, draw, data)
     await context.drain()
     tracemalloc.reset_peak()
     await built.run()

@@ -24,7 +24,7 @@ DIMS = (2, 3)
 async def build(context):
     """Build the small model: y = x + 1."""
     data = {"x": np.ones(DIMS, np.float32)}
-    return await Built.of_drawing(context, lambda b, x: b.add(x, b.constant(np.ones(1, np.float32))), data)
+    return await Built.from_drawing(context, lambda b, x: b.add(x, b.constant(np.ones(1, np.float32))), data)
 
 
 async def timed(calls, runs):
