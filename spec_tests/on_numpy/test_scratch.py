@@ -154,6 +154,9 @@ OPERATORS = {
     "conv2d, large dilation": lambda b: b.conv2d(
         image(b, 1, 32, 1, 9000), weights(b, 32, 32, 1, 3), dilations=[1, 4096], padding=[0, 0, 4096, 4096]
     ),
+    "conv2d, long stride": lambda b: b.conv2d(
+        image(b, 1, 16, 3, 100_000), weights(b, 16, 16, 3, 3), strides=[1, 50_000], padding=[1] * 4
+    ),
     "depthwise": lambda b: b.conv2d(image(b, 1, 64, 64, 64), weights(b, 64, 1, 3, 3), padding=[1] * 4, groups=64),
     "conv_transpose2d": lambda b: b.conv_transpose2d(image(b, 1, 64, 48, 48), weights(b, 64, 64, 2, 2), strides=[2, 2]),
     "max_pool2d": lambda b: b.max_pool2d(image(b, 1, 96, 64, 64), window_dimensions=[3, 3], strides=[2, 2]),

@@ -113,8 +113,11 @@ class Convolution:
 
     @property
     def is_spread(self) -> bool:
-        """Return whether dilated windows span so much that a padded copy would be larger than their elements."""
-        return any(slide.dilation > 1 and slide.reach > count * MOST_REACH for slide, count in self._axes)
+        """Return whether windows span, or leave out, so much that a padded copy would be larger than their elements."""
+        return any(
+            slide.stride > slide.reach or (slide.dilation > 1 and slide.reach > count * MOST_REACH)
+            for slide, count in self._axes
+        )
 
     @property
     def needs_padded_copy(self) -> bool:
