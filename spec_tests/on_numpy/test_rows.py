@@ -5,7 +5,7 @@ import pytest
 
 from spec_tests.on_numpy.drawing import Drawing
 from spec_tests.support.computing import result_of
-from webnn_py.devices.numpy.kernels.reduction import MOST_ZEROS
+from webnn_py.devices.numpy.kernels.reduction import MOST_ZEROS, SIDE_BY_SIDE
 from webnn_py.devices.numpy.table import entry_of
 
 rng = np.random.default_rng(5)
@@ -80,6 +80,26 @@ async def test_the_mean_of_large_numbers_does_not_overflow(numpy_context, rows):
     x[0, 5] = -np.inf
     means = await result_of(numpy_context, lambda b, x: b.reduce_mean(x, axes=[1]), x=x)
     np.testing.assert_array_equal(means, [-np.inf, *x[1:, 0]])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"exclusive": True}, {"reversed": True}, {"exclusive": True, "reversed": True}]
+)
+@pytest.mark.parametrize("columns", [1, SIDE_BY_SIDE - 1, SIDE_BY_SIDE, 200])
+async def test_sums_up_to_an_element_are_those_of_its_column(tight_context, columns, options):
+    x = rng.integers(-99, 100, (2, 300, columns)).astype(np.float32)
+    step = -1 if "reversed" in options else 1
+    expected = x[:, ::step].cumsum(1)[:, ::step] - (x if "exclusive" in options else 0)
+    sums = await result_of(tight_context, lambda b, x: b.cumulative_sum(x, 1, **options), x=x)
+    np.testing.assert_array_equal(sums, expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+async def test_the_first_of_equal_extremes_is_found_along_any_axis(tight_context, axis):
+    x = rng.integers(-3, 4, (40, 30, 20)).astype(np.float32)
+    x[7, 5, 3] = x[7, 9, 3] = np.nan
+    places = await result_of(tight_context, lambda b, x: b.arg_max(x, axis), x=x)
+    np.testing.assert_array_equal(places, x.argmax(axis))
 
 
 @pytest.mark.parametrize("has_bias", [True, False])

@@ -42,10 +42,7 @@ SECONDS_PER_NODE = 2e-5
 """The approximate time to compile one node."""
 
 SECONDS_PER_PLACE = 2e-6
-"""The approximate time to locate a window or a resampled element, for each row and each column."""
-
-OF_PLACES: Final = frozenset({"convolution", "pooling", "resampling"})
-"""The categories of operators whose kernels do so when they are made."""
+"""The approximate time to locate the windows of a convolution, for each row and each column of them."""
 
 
 @attrs.frozen
@@ -142,7 +139,7 @@ class NumpyGraph:
         places = sum(
             sum(shape)
             for node in (*live, *folded)
-            if node.operator.category in OF_PLACES
+            if node.operator.category == "convolution"
             for shape in (node.outputs[0].shape, *(value.descriptor.shape for value in node.inputs))
         )
         work = sum(entry_of(node).work(node) for node in folded)

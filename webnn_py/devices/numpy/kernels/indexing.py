@@ -15,6 +15,7 @@ import numpy as np
 
 from webnn_py.core.graph import Constant, Node
 from webnn_py.core.operators import indexing
+from webnn_py.devices.numpy.routines.blocks import Index, tiles
 from webnn_py.devices.numpy.scratch import allowance, scratch
 from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, Run, constant_array, kernel
 
@@ -100,6 +101,77 @@ def gather_one(node: Node, axis: int, size: int) -> Kernel:
         return partial(np.copyto, output.reshape(selected.shape), selected)
 
     return PreparedKernel(prepare)
+
+
+@kernel(indexing.gather_elements, work=looked_up)
+def gather_elements(node: Node) -> Kernel:
+    places = Places(node)
+
+    def take(input: Array, indices: Array, output: Array) -> None:
+        elements, taken = input.reshape(-1), output.reshape(places.shape)
+        for block, found in places.numbers(indices):
+            np.take(elements, found, out=taken[block], mode=IN_RANGE)
+
+    return take
+
+
+@kernel(indexing.scatter_elements)
+def scatter_elements(node: Node) -> Kernel:
+    places = Places(node)
+
+    def put(input: Array, indices: Array, updates: Array, output: Array) -> None:
+        np.copyto(output, input)
+        elements, updates = output.reshape(-1), updates.reshape(places.shape)
+        for block, found in places.numbers(indices):
+            elements[found.reshape(-1)] = updates[block].reshape(-1)
+
+    return put
+
+
+class Places:
+    """The places in the input that single indices along the axis select, in row-major order.
+
+    Args:
+        node: a gather or scatter of elements.
+
+    Attributes:
+        shape: that of the indices: the axes before the axis, the axis, and those behind it.
+    """
+
+    def __init__(self, node: Node) -> None:
+        axis, shape = node.options["axis"], node.operand("input").shape
+        self._sizes = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+        self.shape = (self._sizes[0], node.operand("indices").shape[axis], self._sizes[2])
+        most = min(BLOCK, math.prod(self.shape), allowance(node) // NUMBER_BYTES)
+        self._blocks = list(tiles(self.shape, most))
+        self._scratch = scratch(most, np.intp)
+
+    def numbers(self, indices: Array) -> Iterator[tuple[Index, Array]]:
+        """Yield the places, block by block, each time in the same scratch."""
+        indices = indices.reshape(self.shape)
+        outer, size, inner = self._sizes
+        for block in self._blocks:
+            some = indices[block]
+            found = positions(some, size, self._scratch[: some.size].reshape(some.shape))
+            if inner > 1:
+                np.multiply(found, inner, out=found)
+                np.add(found, np.arange(*block[2].indices(inner)), out=found)
+            if outer > 1:
+                rows = np.arange(*block[0].indices(outer))
+                np.add(found, (rows * (size * inner)).reshape(-1, 1, 1), out=found)
+            yield block, found
+
+
+@kernel(indexing.gather_nd, work=looked_up)
+def gather_nd(node: Node) -> Kernel:
+    slices = Slices.from_node(node)
+
+    def take(input: Array, indices: Array, output: Array) -> None:
+        rows, taken = input.reshape(slices.shape), output.reshape(-1, slices.shape[1])
+        for block, found in slices.numbers(indices):
+            np.take(rows, found, 0, out=taken[block], mode=IN_RANGE)
+
+    return take
 
 
 @kernel(indexing.scatter_nd)

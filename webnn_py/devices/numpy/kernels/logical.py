@@ -7,6 +7,7 @@ import numpy as np
 from webnn_py.core.graph import Node
 from webnn_py.core.operators import logical
 from webnn_py.devices.numpy.routines.blocks import in_blocks
+from webnn_py.devices.numpy.routines.float16 import float32
 from webnn_py.devices.numpy.table import Array, Kernel, kernel, kernels, scalar
 
 ZERO = scalar(0, "uint8")
@@ -28,14 +29,29 @@ def to_uint8(test: np.ufunc) -> Kernel:
 kernels(
     lambda _node, test: to_uint8(test),
     {
-        logical.equal: np.equal,
-        logical.not_equal: np.not_equal,
         logical.logical_not: np.logical_not,
         logical.logical_and: np.logical_and,
         logical.logical_or: np.logical_or,
         logical.logical_xor: np.logical_xor,
         logical.is_nan: np.isnan,
         logical.is_infinite: np.isinf,
+    },
+)
+
+
+def comparison(node: Node, test: np.ufunc) -> Kernel:
+    """Make the kernel of a comparison, which compares float16 in float32: numpy has no SIMD for float16."""
+    fill = to_uint8(test)
+    if node.operand("a").data_type != "float16":
+        return fill
+    return in_blocks(node, lambda a, b, output: fill(float32(a), float32(b), output), allocated=8)
+
+
+kernels(
+    comparison,
+    {
+        logical.equal: np.equal,
+        logical.not_equal: np.not_equal,
         logical.greater: np.greater,
         logical.greater_or_equal: np.greater_equal,
         logical.lesser: np.less,

@@ -1,6 +1,7 @@
 """Operators that move elements, on arrays. Where strides suffice, the result is a view; all others copy once."""
 
 from collections.abc import Iterator
+from functools import partial
 from operator import itemgetter, methodcaller
 from types import EllipsisType
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from webnn_py.core.graph import Node
 from webnn_py.core.operators import movement
-from webnn_py.devices.numpy.table import Array, Kernel, View, kernel, view
+from webnn_py.core.operators.casting import cast_number
+from webnn_py.devices.numpy.table import Array, Kernel, PreparedKernel, Run, View, in_order, kernel, scalar, view
 
 Window = tuple[slice | EllipsisType, ...]
 """An index; the ellipsis makes the selection an array, not a scalar, at rank 0."""
@@ -60,6 +62,43 @@ def concat(node: Node) -> Kernel:
         np.concatenate(arrays[:-1], axis, out=arrays[-1])
 
     return join
+
+
+@kernel(movement.tile)
+def tile(node: Node) -> Kernel:
+    sizes = node.operand("input").shape
+    once = [number for size in sizes for number in (1, size)]
+    copies = [number for pair in zip(node.options["repetitions"], sizes, strict=True) for number in pair]
+    return lambda x, output: np.copyto(output.reshape(copies), x.reshape(once))
+
+
+@kernel(movement.pad)
+def pad(node: Node) -> Kernel:
+    """Copy the input into the middle; then fill what is around it, axis by axis, with what is there already."""
+    sizes, mode, data_type = node.operand("input").shape, node.options["mode"], node.outputs[0].data_type
+    value = scalar(cast_number(node.options["value"], data_type), data_type)
+    beginning, ending = node.options["beginning_padding"], node.options["ending_padding"]
+    middle = tuple(slice(begin, begin + size) for begin, size in zip(beginning, sizes, strict=True))
+    window: Window = (*middle, ...)
+
+    def prepare(input: Array, output: Array) -> Run:
+        copies = [partial(np.copyto, output[window], input)]
+        for axis, (begin, end) in enumerate(zip(beginning, ending, strict=True)):
+            lines = output[(slice(None),) * (axis + 1) + middle[axis + 1 :]].swapaxes(0, axis)
+            inner = lines[middle[axis]]
+            if mode == "constant":
+                low = high = value
+            elif mode == "edge":
+                low, high = inner[:1], inner[-1:]
+            else:
+                low, high = inner[begin:0:-1], inner[::-1][1 : end + 1]
+            if begin:
+                copies.append(partial(np.copyto, lines[:begin], low))
+            if end:
+                copies.append(partial(np.copyto, lines[-end:], high))
+        return in_order(copies)
+
+    return PreparedKernel(prepare)
 
 
 @kernel(movement.triangular)
