@@ -85,6 +85,11 @@ def most_bytes(graph):
         tracemalloc.stop()
 
 
+def bytes_of(graph):
+    """Return what a dispatch takes and what it needs, as numbers: the text of a large graph takes pytest minutes."""
+    return most_bytes(graph), bytes_needed(graph)
+
+
 def image(b, *shape, name="x", data_type="float32"):
     return b.input(name, data_type=data_type, shape=shape)
 
@@ -179,12 +184,12 @@ OPERATORS = {
         image(b, 512, 256, name="c"), 256,
     ),
     "gemm, float16": lambda b: b.gemm(
-        image(b, 2400, 2400, data_type="float16"),
-        image(b, 2400, 2400, name="b", data_type="float16"),
+        image(b, 1600, 1600, data_type="float16"),
+        image(b, 1600, 1600, name="b", data_type="float16"),
         b_transpose=True,
     ),
     "matmul, float16": lambda b: b.matmul(
-        image(b, 90, 300, 200, data_type="float16"), image(b, 90, 200, 300, name="b", data_type="float16")
+        image(b, 30, 300, 200, data_type="float16"), image(b, 30, 200, 300, name="b", data_type="float16")
     ),
     "gather": lambda b: b.gather(image(b, 1000), image(b, 400_000, name="i", data_type="int32")),
     "div, integers": lambda b: b.div(*(image(b, 400_000, name=name, data_type="int32") for name in "ab")),
@@ -195,19 +200,19 @@ OPERATORS = {
 
 @pytest.mark.parametrize("draw", NETWORKS, ids=lambda draw: draw.__name__)
 async def test_a_dispatch_takes_little_more_than_what_it_reads_writes_and_keeps(compile_for, draw):
-    graph = await compile_for(draw)
-    assert most_bytes(graph) <= MOST * bytes_needed(graph)
+    taken, needed = bytes_of(await compile_for(draw))
+    assert taken <= MOST * needed
 
 
-@pytest.mark.sampled(4, full=4)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("draw", OPERATORS.values(), ids=OPERATORS)
 async def test_a_single_operator_takes_little_more_than_what_it_reads_and_writes(compile_for, draw):
-    graph = await compile_for(draw)
-    assert bytes_needed(graph) > 1.5 * 2**20
-    assert most_bytes(graph) <= MOST * bytes_needed(graph)
+    taken, needed = bytes_of(await compile_for(draw))
+    assert needed > 1.5 * 2**20
+    assert taken <= MOST * needed
 
 
-@pytest.mark.sampled(4, full=4)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "draw", [*NETWORKS, *OPERATORS.values()], ids=[draw.__name__ for draw in NETWORKS] + [*OPERATORS]
 )
