@@ -173,13 +173,7 @@ def _descriptors(node: Node) -> Iterator[tuple[str, str, MLOperandDescriptor]]:
 
 @cache
 def find(name: str) -> BrowserProfile:
-    """Return the profile of a name.
-
-    Raises:
-        KeyError: there is none.
-    """
-    if name not in NAMES:
-        raise KeyError(f"there is no browser profile {shown(name)}; there are {', '.join(NAMES)}{nearest(name, NAMES)}")
+    """Return the profile of one of :data:`NAMES`."""
     return read(name, (files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -227,11 +221,10 @@ class BrowserLimits(Extension):
     sees_all = True
 
     def __init__(self, name: str) -> None:
-        try:
-            self.profile = find(plain(name) if isinstance(name, str) else "")
-        except KeyError:
+        if not isinstance(name, str) or plain(name) not in NAMES:
             known = f"{', '.join(NAMES)}{nearest(name, NAMES)}"
-            raise TypeError(f"BrowserLimits(): name is {shown(name)}; it must be one of {known}") from None
+            raise TypeError(f"BrowserLimits(): name is {shown(name)}; it must be one of {known}")
+        self.profile = find(plain(name))
 
     def limits(self, limits: dict[str, Any]) -> dict[str, Any]:
         """Return the device's limits cut down to the browser's."""
