@@ -84,16 +84,22 @@ async def use(context: MLContext, seed: list[int], counts: Counts, *, may_end: b
 
 
 async def episode(
-    kind: str, seed: list[int], counts: Counts, contexts: list[MLContext], *, backends: list[str] = BACKENDS
+    kind: str,
+    seed: list[int],
+    counts: Counts,
+    contexts: list[MLContext],
+    *,
+    backends: list[str] = BACKENDS,
+    tasks: int = TASKS,
 ) -> None:
-    """Open the API and use every device; ``contexts`` are those that it has made."""
+    """Open the API and use every device by some tasks; ``contexts`` are those that it has made."""
     rng = np.random.default_rng(seed)
     async with webnn_py.open_ml() as ml:
         for name in backends * CONTEXTS:
             options = {"max_cached_pipelines": PIPELINES} if name == "wgpu" else {}
             contexts.append(await ml.create_context(backend=name, **options))
         async with trio.open_nursery() as nursery:
-            for number, context in enumerate(contexts * TASKS):
+            for number, context in enumerate(contexts * tasks):
                 nursery.start_soon(partial(use, context, [*seed, number], counts, may_end=kind == "ended"))
             if kind == "ended":
                 for context in contexts:

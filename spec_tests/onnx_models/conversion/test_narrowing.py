@@ -6,7 +6,9 @@ import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from spec_tests.support.backends import BACKENDS, on_each
+from spec_tests.support.watched_device import context_on
 from webnn_py import MLGraphBuilder
+from webnn_py.core.reference import ReferenceBackend
 from webnn_py.onnx_models import OnnxModel, TensorInfo, UnsupportedModelError
 
 X = np.linspace(-1, 1, 12).reshape(3, 4)
@@ -92,14 +94,12 @@ INTEGER_X = np.array([[0, 3, 1], [2, 7, 4]])
 
 
 @pytest.fixture
-def without_int64(context, monkeypatch):
+async def without_int64(ml):
     """A context whose device lacks 64-bit integers, as GPUs do whose shaders have none."""
-    backend = context.device.backend
+    backend = ReferenceBackend()
     types = tuple(name for name in backend.capabilities.data_types if not name.endswith("int64"))
-    without = attrs.evolve(backend.capabilities, data_types=types)
-    backend.capabilities = without
-    monkeypatch.setattr(context, "_capabilities", without)
-    return context
+    backend.capabilities = attrs.evolve(backend.capabilities, data_types=types)
+    return await context_on(ml, backend)
 
 
 async def test_int64_becomes_int32_where_it_is_allowed(without_int64):
