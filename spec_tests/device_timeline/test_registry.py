@@ -135,6 +135,7 @@ import sys
 import trio
 import webnn_py
 from webnn_py import cli
+from webnn_py.runtime import Environment
 
 async def main():
     assert not any(name.startswith("their") for name in sys.modules)
@@ -149,6 +150,10 @@ async def main():
                 await ml.create_context(backend=name)
             except Exception as error:
                 print(f"{type(error).__name__}: {error}")
+        try:
+            Environment(ml, "broken")
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}")
 
 trio.run(main)
 cli.main(["devices"])
@@ -175,10 +180,11 @@ def test_an_installed_package_registers_devices_and_a_broken_one_breaks_no_other
     program = f"import sys\nsys.path.insert(0, {str(installed)!r})\n{PROGRAM}"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    broken, misnamed, absent, *listed = run.stdout.splitlines()
+    broken, misnamed, absent, in_environment, *listed = run.stdout.splitlines()
     reason = "ModuleNotFoundError: No module named 'what_is_not_there'"
     refused = "NotSupportedError: create_context(): the device"
     assert broken == f"{refused} 'broken' cannot be loaded from their_broken_device:RECORD of their-package: {reason}"
+    assert in_environment == broken.replace("create_context()", "Environment()")
     assert misnamed.startswith(f"{refused} 'misnamed' cannot be loaded: their_device")
     assert misnamed.endswith("it must be a DeviceRecord of the name 'misnamed'")
     assert absent == (

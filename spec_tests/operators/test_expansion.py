@@ -1,6 +1,5 @@
 """Operators that a device does not claim are expanded, and what it supports then is what is enforced."""
 
-import attrs
 import numpy as np
 import pytest
 
@@ -11,7 +10,7 @@ from spec_tests.support.buffers import constant
 from spec_tests.support.computing import compute, run_graph
 from spec_tests.support.stand_ins import failing, noted
 from spec_tests.support.watched_device import context_on
-from webnn_py import MLGraphBuilder, UnknownError
+from webnn_py import MLGraphBuilder, OperationError, UnknownError
 from webnn_py.core import reference
 from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
@@ -19,7 +18,10 @@ from webnn_py.core.device.backend import Capabilities
 from webnn_py.core.device.compiling import expansion
 from webnn_py.core.device.compiling.expansion import ExpandingBuilder, missing_primitives, support_of
 from webnn_py.core.graph import Input
+from webnn_py.core.operators.composite import Composite
 from webnn_py.core.operators.examples import examples_of
+from webnn_py.core.operators.limits import limit
+from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.core.reference import RECORD, ReferenceBackend
 
@@ -260,10 +262,24 @@ async def test_a_graph_that_needs_no_expansion_is_compiled_as_it_is(context, mon
     assert [(node.operator.name, node.label) for node in graph.nodes] == [("add", "mine")]
 
 
-def test_what_expands_into_itself_is_not_supported(monkeypatch):
-    circle = attrs.evolve(CAPABILITIES, supports=lambda operator: () if operator.name == "neg" else DATA_TYPES)
-    monkeypatch.setattr(OPERATORS["neg"], "decomposition", lambda builder, **operands: builder.neg(**operands))
-    assert data_types("neg", "input", circle) == ()
+def endless(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """Give the input, by way of itself."""
+    return MLOperandDescriptor(input.data_type, input.shape)
+
+
+ENDLESS = Composite(
+    endless,
+    "endless",
+    {"input": limit(DATA_TYPES), "output": limit(DATA_TYPES, type_of="input")},
+    lambda builder, **operands: builder.append(ENDLESS, **operands),
+)
+
+
+async def test_what_expands_into_itself_fails_the_build(context):
+    builder = MLGraphBuilder(context)
+    y = builder.append(ENDLESS, builder.input("x", data_type="float32", shape=[2]), label="mine")
+    with pytest.raises(OperationError, match=r"endless \[mine\].* is neither claimed by the device nor expanded"):
+        await builder.build({"y": y})
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from spec_tests.support.onnx_programs import add, product
-from webnn_py import ML, InvalidStateError, NotSupportedError
+from webnn_py import ML, InvalidStateError
 from webnn_py.core.api import ml as ml_module
-from webnn_py.core.device import registry
 from webnn_py.runtime import Environment, blocking
 from webnn_py.runtime.environment import OWN_OPTIONS
 from webnn_py.runtime.loop_thread import LoopThread
@@ -114,15 +113,6 @@ def test_a_refused_blocking_environment_leaves_the_loop_usable():
         with env.create_session(add()) as session:
             np.testing.assert_array_equal(session.run({"x": np.ones((2, 3), np.float32)})["y"], 2)
     assert not LoopThread.running
-
-
-async def test_a_device_that_cannot_be_loaded_is_refused_at_once(ml, monkeypatch):
-    def broken(name):
-        raise NotSupportedError(f"the device {name!r} cannot be loaded")
-
-    monkeypatch.setattr(registry, "find", broken)
-    with pytest.raises(NotSupportedError, match=r"Environment\(\): the device 'numpy' cannot be loaded"):
-        Environment(ml, "numpy")
 
 
 def test_the_options_that_are_no_devices_are_those_of_the_signatures():

@@ -1,10 +1,12 @@
 """The folder of saved graphs: a graph is loaded whole or not at all, whatever the folder contains."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -163,11 +165,18 @@ def test_a_file_under_anothers_name_is_refused(folder):
     assert_refused(folder, "another device", "a", "c")
 
 
-@pytest.mark.parametrize("name", ["FORMAT", "__version__"])
-def test_a_file_of_another_version_is_refused(folder, monkeypatch, name):
+@pytest.mark.parametrize("name", ["format", "package"])
+def test_a_file_of_another_version_is_refused(folder, name):
     folder.save(DEVICE, "k", graph())
-    monkeypatch.setattr(sealed, name, "9")
-    assert_refused(folder, "another version")
+    path, secret = file_of(folder, DEVICE, "k"), (folder.path / folders.SECRET).read_bytes()
+    written = path.read_bytes()
+    start = len(sealed.MAGIC) + 4
+    end = start + sealed.DIGEST_BYTES
+    length = int.from_bytes(written[len(sealed.MAGIC) : start], "little")
+    label = json.dumps({**json.loads(written[end : end + length]), name: "9"}).encode()
+    seal = blake2b(label, digest_size=sealed.DIGEST_BYTES, key=secret).digest()
+    path.write_bytes(sealed.MAGIC + len(label).to_bytes(4, "little") + seal + label + written[end + length :])
+    assert_refused(folder, f"another version: {name} 9, not ")
 
 
 @POSIX
