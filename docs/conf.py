@@ -33,14 +33,13 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sp
 exclude_patterns = ["_build"]
 nitpicky = True
 nitpick_ignore = [
-    # Type variables, and protocols between modules of the core, have no page.
+    # Type variables have no page.
     *(("py:class", f"webnn_py.core.{name}") for name in ("timelines.promise.T", "api.context.T", "extension.LeafT")),
-    ("py:class", "webnn_py.core.api.interfaces.ContextInterface"),
     ("py:class", "webnn_py.extensions.subgraph._Definitions"),
     ("py:class", "webnn_py.tracing.accesses.Accesses"),
     # Annotations of classes whose public module is another one than theirs are texts, with names of their own module.
     *(("py:class", name) for name in ("Layout", "NDArray", "Path", "Tokenizer", "np.float32")),
-    *(("py:class", name) for name in ("ContextInterface", "Descriptors", "Device", "GraphHandle", "LeafT")),
+    *(("py:class", name) for name in ("Descriptors", "Device", "GraphHandle", "LeafT")),
 ]
 highlight_language = "text"
 myst_heading_anchors = 3

@@ -14,8 +14,8 @@ from webnn_py.core.errors import NotSupportedError
 
 if TYPE_CHECKING:
     from webnn_py.core.api.builder import MLGraphBuilder
+    from webnn_py.core.api.context import MLContext
     from webnn_py.core.api.graph import MLGraph
-    from webnn_py.core.api.interfaces import ContextInterface
     from webnn_py.core.descriptors import MLBufferDescriptor, MLOperandDescriptor
     from webnn_py.core.device.backend import Capabilities, OnProgress
     from webnn_py.core.device.device import GraphHandle
@@ -67,7 +67,7 @@ class Extension:
     allows_equal_names = False
 
     @classmethod
-    def on_context(cls, context: ContextInterface, member: str, otherwise: str) -> Self:
+    def on_context(cls, context: MLContext, member: str, otherwise: str) -> Self:
         """Return the extension of this class that a context has; for the functions of its module.
 
         Args:

@@ -3,10 +3,9 @@
 import inspect
 from collections.abc import Callable
 from textwrap import indent
-from typing import Any, cast
+from typing import Any
 
 from webnn_py.core.api.buffer import MLBuffer
-from webnn_py.core.api.context import MLContext
 from webnn_py.core.errors import DOMException
 from webnn_py.core.message_text import words_of
 from webnn_py.core.timelines.promise import MLPromise
@@ -88,7 +87,7 @@ async def _contents(buffer: MLBuffer) -> Any:
     if not buffer.readable:
         return "not readable"
     try:
-        return await cast("MLContext", buffer.context).read_buffer(buffer)
+        return await buffer.context.read_buffer(buffer)
     except DOMException as error:
         return f"unreadable: {_named(error)}"
 

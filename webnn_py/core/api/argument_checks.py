@@ -1,10 +1,11 @@
 """Checks and conversions that a context's methods share."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from webnn_py.core.api.buffer import MLBuffer
-from webnn_py.core.api.interfaces import ContextInterface
 from webnn_py.core.descriptors import (
     FOUR_BITS,
     MLBufferDescriptor,
@@ -19,6 +20,9 @@ from webnn_py.core.errors import UnknownError
 from webnn_py.core.handle import forgotten_await
 from webnn_py.core.message_text import device_text, in_brackets, listed, named_by, shown
 from webnn_py.core.operators.idl import boolean, usv_string
+
+if TYPE_CHECKING:
+    from webnn_py.core.api.context import MLContext
 
 T = TypeVar("T")
 
@@ -100,7 +104,7 @@ def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[st
     return converted(name, convert, given)
 
 
-def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> None:
+def check_buffer(context: MLContext, method: str, buffer: MLBuffer) -> None:
     """Refuse a buffer that a method of a context cannot use.
 
     Raises:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.core.api.interfaces import ContextInterface
 from webnn_py.core.api.observers import HasHandle
 from webnn_py.core.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.core.device.backend import HostArray, Storage
@@ -15,6 +14,9 @@ from webnn_py.core.errors import DestroyedBufferError, InvalidStateError
 from webnn_py.core.handle import Handle, NoArray
 from webnn_py.core.message_text import named_by
 from webnn_py.core.timelines.promise import MLPromise
+
+if TYPE_CHECKING:
+    from webnn_py.core.api.context import MLContext
 
 
 @final
@@ -38,7 +40,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
         "attached",
         "withheld",
     )
-    _context: ContextInterface
+    _context: MLContext
     _descriptor: MLBufferDescriptor
     _storage: Storage
     _destroyed: bool
@@ -53,7 +55,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
 
     @classmethod
-    def _create(cls, context: ContextInterface, descriptor: MLBufferDescriptor, label: str = "") -> Self:
+    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor, label: str = "") -> Self:
         self = cls.__new__(cls)
         # spec: create an MLTensor 1-7; create a constant MLTensor 1-12
         self._context = context
@@ -95,7 +97,7 @@ class MLBuffer(NoArray, Handle, HasHandle):
         return self._storage.label
 
     @property
-    def context(self) -> ContextInterface:
+    def context(self) -> MLContext:
         """The context that the buffer was created on. Not in the specification."""
         return self._context
 

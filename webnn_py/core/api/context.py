@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from sys import _getframe
-from typing import Any, Self, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, final, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -22,7 +22,6 @@ from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.buffer_source import check_target, host_copy
 from webnn_py.core.api.dispatch_arguments import storages_at_first_sight, storages_of
 from webnn_py.core.api.graph import GraphSignature, MLGraph
-from webnn_py.core.api.interfaces import MLInterface
 from webnn_py.core.api.limits import op_support_limits
 from webnn_py.core.api.observers import Observers
 from webnn_py.core.api.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
@@ -48,6 +47,9 @@ from webnn_py.core.timelines.script_timeline import ScriptTask
 from webnn_py.core.trio_run import TrioRun
 from webnn_py.core.unreported_errors import calling_line
 
+if TYPE_CHECKING:
+    from webnn_py.core.api.ml import ML
+
 T = TypeVar("T")
 
 
@@ -61,7 +63,7 @@ class MLContext(Handle):
 
     _made_by = "ML.create_context()"
 
-    _ml: MLInterface
+    _ml: ML
     _observers: Observers
     _experimental: frozenset[str]
     _accelerated: bool
@@ -85,7 +87,7 @@ class MLContext(Handle):
     @classmethod
     def _create(  # noqa: PLR0913 - the options of create_context()
         cls,
-        ml: MLInterface,
+        ml: ML,
         backend: Backend,
         *,
         power_preference: MLPowerPreference = "default",

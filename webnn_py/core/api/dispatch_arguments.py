@@ -1,22 +1,27 @@
 """The arguments of ``dispatch()``: checked, and converted to storages of the device."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from webnn_py.core.api.argument_checks import check_buffer, named, storages
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.graph import MLGraph
-from webnn_py.core.api.interfaces import ContextInterface
 from webnn_py.core.device.backend import Storage
 from webnn_py.core.errors import InvalidStateError
 from webnn_py.core.extension import Variant
 from webnn_py.core.message_text import in_brackets
+
+if TYPE_CHECKING:
+    from webnn_py.core.api.context import MLContext
 
 Storages = dict[str, Storage]
 """Memory by the names of inputs or outputs."""
 
 
 def storages_at_first_sight(
-    context: ContextInterface,
+    context: MLContext,
     graph: MLGraph,
     run: MLGraph | Variant,
     inputs: Mapping[str, MLBuffer],
@@ -63,7 +68,7 @@ def _are_apart(run: MLGraph | Variant, inputs: Mapping[str, object], outputs: Ma
 
 
 def storages_of(
-    context: ContextInterface,
+    context: MLContext,
     graph: MLGraph,
     run: MLGraph | Variant,
     inputs: Mapping[str, MLBuffer],

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.core.api.interfaces import ContextInterface
 from webnn_py.core.api.observers import HasHandle
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.device import GraphHandle
@@ -20,6 +19,7 @@ from webnn_py.core.handle import Handle
 from webnn_py.core.message_text import named_by, shortened
 
 if TYPE_CHECKING:
+    from webnn_py.core.api.context import MLContext
     from webnn_py.core.extension import Attachment
 
 
@@ -56,7 +56,7 @@ class MLGraph(Handle, HasHandle):
         "output_descriptors",
         "source",
     )
-    _context: ContextInterface
+    _context: MLContext
     _destroyed: bool
     _handle: GraphHandle
     attached: list[Attachment]
@@ -66,7 +66,7 @@ class MLGraph(Handle, HasHandle):
     source: Graph | None
 
     @classmethod
-    def _create(cls, context: ContextInterface, graph: Graph, label: str = "", *, keep_source: bool = False) -> Self:
+    def _create(cls, context: MLContext, graph: Graph, label: str = "", *, keep_source: bool = False) -> Self:
         self = cls._create_empty(context, label)
         # spec: build 14
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
@@ -78,7 +78,7 @@ class MLGraph(Handle, HasHandle):
         return self
 
     @classmethod
-    def _create_empty(cls, context: ContextInterface, label: str = "") -> Self:
+    def _create_empty(cls, context: MLContext, label: str = "") -> Self:
         """Return a graph that is still being loaded and is not yet visible to the script."""
         self = cls.__new__(cls)
         self._context = context
@@ -108,7 +108,7 @@ class MLGraph(Handle, HasHandle):
         return MappingProxyType(self._handle.in_place)
 
     @property
-    def context(self) -> ContextInterface:
+    def context(self) -> MLContext:
         """The context that the graph was built for. Not in the specification."""
         return self._context
 

@@ -6,16 +6,19 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import attrs
 
 from webnn_py.core.device.backend import KernelTiming, Storage, TimesKernels
-from webnn_py.core.device.device import Device, GraphHandle
+from webnn_py.core.device.device import GraphHandle
 from webnn_py.core.message_text import in_brackets, shown
 from webnn_py.core.observer import HOOKS, ObservedContext, Observer
-from webnn_py.core.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.core.timelines.device_timeline import DeviceOperation
 from webnn_py.core.timelines.script_timeline import ScriptEntry, ScriptTimeline
+
+if TYPE_CHECKING:
+    from webnn_py.core.api.context import MLContext
 
 _LOGGER: Final = logging.getLogger("webnn_py.observers")
 
@@ -31,20 +34,6 @@ class HasHandle:
     @property
     def _device_handle(self) -> Storage | GraphHandle:
         raise NotImplementedError
-
-
-class ObservableContext(Protocol):
-    """The members of ``MLContext`` that are used."""
-
-    _label: str
-    _device: Device
-    _timeline: DeviceTimeline
-
-    @property
-    def _buffers(self) -> Iterable[HasHandle]: ...
-
-    @property
-    def _graphs(self) -> Iterable[HasHandle]: ...
 
 
 @attrs.frozen
@@ -72,7 +61,7 @@ class Observers:
     def __init__(self, script: ScriptTimeline) -> None:
         self._script = script
         self._observers: dict[int, object] = {}
-        self._watches: dict[ObservableContext, _ContextWatch] = {}
+        self._watches: dict[MLContext, _ContextWatch] = {}
         self._contexts, self._handles = count(1), count(1)
         self.operations = count(1)
         self.hooks: dict[str, tuple[_Hook, ...]] = dict.fromkeys(HOOKS, ())
@@ -123,7 +112,7 @@ class Observers:
 
     # --- for the library itself --------------------------------------------------------------------------------
 
-    def opened(self, context: ObservableContext) -> ObservedContext:
+    def opened(self, context: MLContext) -> ObservedContext:
         """Connect a new context."""
         info = context._device.backend.info
         observed = ObservedContext(next(self._contexts), info.name, info.adapter, info.driver, context._label)
@@ -133,7 +122,7 @@ class Observers:
             self.notify("opened", observed)
         return observed
 
-    def closed(self, context: ObservableContext) -> None:
+    def closed(self, context: MLContext) -> None:
         """Forget a context whose timeline has ended."""
         del self._watches[context]
 
@@ -161,7 +150,7 @@ class Observers:
         for context, watch in self._watches.items():
             self._arrange_context(context, watch)
 
-    def _arrange_context(self, context: ObservableContext, watch: _ContextWatch) -> None:
+    def _arrange_context(self, context: MLContext, watch: _ContextWatch) -> None:
         timeline, device = context._timeline, context._device
         timeline.watch = watch if self._observers else None
         if self._observers:

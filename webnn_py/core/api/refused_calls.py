@@ -1,18 +1,23 @@
 """Calls that are refused: reported to observers, as an exception or as a rejected promise."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterable, Iterator
 from sys import _getframe
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from webnn_py.core.api.interfaces import CallReceiver
 from webnn_py.core.api.observers import HasHandle
 from webnn_py.core.observer import CallRefusal
 from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.core.unreported_errors import user_line
 
+if TYPE_CHECKING:
+    from webnn_py.core.api.context import MLContext
+    from webnn_py.core.api.ml import ML
 
-def rejected_promise(receiver: CallReceiver, method: str, error: Exception, *arguments: object) -> MLPromise[Any]:
+
+def rejected_promise(receiver: MLContext | ML, method: str, error: Exception, *arguments: object) -> MLPromise[Any]:
     """Report a refused call, and return a promise that is rejected from the start.
 
     Args:
@@ -28,7 +33,9 @@ def rejected_promise(receiver: CallReceiver, method: str, error: Exception, *arg
     return MLPromise.refused(error, f"{method}()", user_line(_getframe(1)))
 
 
-def report_refusal(receiver: CallReceiver, method: str, error: Exception, *arguments: object, label: str = "") -> None:
+def report_refusal(
+    receiver: MLContext | ML, method: str, error: Exception, *arguments: object, label: str = ""
+) -> None:
     """Report a refused call to the observers; the caller then raises the error.
 
     Args:
