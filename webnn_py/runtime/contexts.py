@@ -12,11 +12,11 @@ import trio
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
-from webnn_py.core.device.records.memory_by_label import LabelledMemory, MemoryByLabel, largest_first
 from webnn_py.core.errors import InvalidStateError
 from webnn_py.core.message_text import in_brackets
 from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.devices.lending import Lends
+from webnn_py.memory_by_label import LabelledMemory, memory_by_label
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
 from webnn_py.saved_graphs import SavedGraphs
 
@@ -267,15 +267,9 @@ class ContextOwner:
         looked_at = [context.statistics() for context in self._former]
         if self._current is not None:
             looked_at.append(self._current.context.statistics())
-        by_label = MemoryByLabel()
-        for item in looked_at:
-            for held in item.by_label:
-                by_label.add(
-                    held.label, buffers=held.live_buffers, graphs=held.live_graphs, byte_length=held.live_bytes
-                )
         return (
             sum(item.live_buffers for item in looked_at),
             sum(item.live_bytes for item in looked_at),
             self._former_host_copies + sum(item.host_copies for item in looked_at),
-            largest_first(by_label.entries()),
+            () if self._current is None else memory_by_label(self._current.context),
         )

@@ -8,7 +8,7 @@ import attrs
 
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.device.backend import BackendInfo
-from webnn_py.core.device.records.memory_by_label import LabelledMemory
+from webnn_py.memory_by_label import LabelledMemory
 
 TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]
 """Where a tensor's data are, by ONNX Runtime's names: on the host, in a WebGPU buffer, or in an ``MLTensor`` of a
@@ -39,7 +39,8 @@ class EnvironmentStatistics:
         live_buffers: buffers that have memory on the device, those of contexts that are ending included.
         live_bytes: bytes on the device.
         host_copies: how often bytes were copied between host and device since the environment was made.
-        by_label: what lives under each label, from the most bytes; "" is all without one. Reads are left out.
+        by_label: what lives under each label on the device that is open, as
+            :func:`~webnn_py.memory_by_label.memory_by_label` returns it.
     """
 
     sessions: int

@@ -205,7 +205,6 @@ class MLContext(Handle):
             timeline.queued_bytes,
             device.host_copies,
             device.of_backend,
-            device.by_label,
         )
 
     @enable_ki_protection

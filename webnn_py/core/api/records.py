@@ -5,8 +5,6 @@ from typing import Literal
 
 import attrs
 
-from webnn_py.core.device.records.memory_by_label import Entry, LabelledMemory, largest_first
-
 MLPowerPreference = Literal["default", "high-performance", "low-power"]
 
 
@@ -36,9 +34,3 @@ class ContextStatistics:
     queued_bytes: int
     host_copies: int
     of_backend: Mapping[str, int] = attrs.field(hash=False)
-    _by_label: Mapping[str, Entry] = attrs.field(repr=False, hash=False)
-
-    @property
-    def by_label(self) -> tuple[LabelledMemory, ...]:
-        """Return what lives under each label, from the most bytes; "" is all without one. Reads are left out."""
-        return largest_first(self._by_label)

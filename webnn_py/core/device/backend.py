@@ -74,19 +74,15 @@ class Capabilities:
 
 
 class Memory:
-    """A piece of a device's memory with a reference count; the last release frees it, unless it is borrowed.
+    """A piece of a device's memory with a reference count; the last release frees it, unless it is borrowed."""
 
-    Its bytes are counted under ``label``, which stays the same while there are references.
-    """
+    __slots__ = ("__weakref__", "borrowed", "byte_length", "data", "holders")
 
-    __slots__ = ("__weakref__", "borrowed", "byte_length", "data", "holders", "label")
-
-    def __init__(self, data: Any, byte_length: int, *, borrowed: bool = False, label: str = "") -> None:
+    def __init__(self, data: Any, byte_length: int, *, borrowed: bool = False) -> None:
         self.data = data
         self.byte_length = byte_length
         self.holders = 0
         self.borrowed = borrowed
-        self.label = label
 
 
 class Storage:

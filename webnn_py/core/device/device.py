@@ -33,7 +33,6 @@ from webnn_py.core.device.backend import (
 )
 from webnn_py.core.device.bookkeeping.lent_memory import after_return
 from webnn_py.core.device.records.failure import Failure
-from webnn_py.core.device.records.memory_by_label import Entry, MemoryByLabel
 from webnn_py.core.errors import UnknownError
 from webnn_py.core.graph import Graph
 from webnn_py.core.in_flight import like, then
@@ -51,14 +50,12 @@ class DeviceStatistics:
         live_buffers: buffers allocated and not released yet.
         live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
         host_copies: the number of copies of bytes between host and device.
-        by_label: buffers, graphs and their bytes, without reads in flight, by label.
         of_backend: the counts of the backend, by its own names.
     """
 
     live_buffers: int
     live_bytes: int
     host_copies: int
-    by_label: Mapping[str, Entry]
     of_backend: Mapping[str, int]
 
 
@@ -108,7 +105,6 @@ class Device:
         self.backend = backend
         self.live_buffers = 0
         self.live_bytes = 0
-        self._by_label = MemoryByLabel()
         self.host_copies = 0
         self.host_copy: Callable[[HostArray], Any] = (
             backend.stage if isinstance(backend, StagesWrites) else methodcaller("copy")
@@ -123,9 +119,7 @@ class Device:
     def statistics(self) -> DeviceStatistics:
         """Return the counts as they are now."""
         of_backend = self.backend.statistics() if isinstance(self.backend, CountsItself) else {}
-        return DeviceStatistics(
-            self.live_buffers, self.live_bytes, self.host_copies, self._by_label.entries(), of_backend
-        )
+        return DeviceStatistics(self.live_buffers, self.live_bytes, self.host_copies, of_backend)
 
     # --- buffers ---------------------------------------------------------------------------------------------
 
@@ -135,8 +129,8 @@ class Device:
 
     def _enter(self, storage: Storage, data: Any) -> None:
         # spec: MLContext.createTensor 6.1.1; MLContext.createConstantTensor 10.1.1
-        storage.memory = Memory(data, storage.descriptor.byte_length, label=storage.label)
-        self._count_buffer(storage)
+        storage.memory = Memory(data, storage.descriptor.byte_length)
+        self.live_buffers += 1
         self._hold(storage.memory)
 
     def allocate_constant(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
@@ -204,7 +198,7 @@ class Device:
         memory, storage.memory = storage.memory, None
         if memory is None:
             return None
-        return then(self._let_go(memory), lambda _: self._count_buffer(storage, -1))
+        return then(self._let_go(memory), lambda _: self._count(buffers=-1))
 
     # --- steps that take long --------------------------------------------------------------------------------
 
@@ -231,7 +225,7 @@ class Device:
     def adopt(self, storage: Storage, data: Any) -> None:
         """Put a user's memory under ``storage``; it is not counted, and never freed."""
         storage.memory = Memory(data, 0, borrowed=True)
-        self._count_buffer(storage)
+        self.live_buffers += 1
         self._hold(storage.memory)
 
     def hold_back(self, storage: Storage, until: trio.Event) -> None:
@@ -283,16 +277,12 @@ class Device:
         # spec: build 18.1.3
         handle.compiled = compiled
         handle.in_place = getattr(compiled, "in_place", handle.in_place)
-        self._count_graph(handle, compiled.byte_length)
+        self.live_bytes += compiled.byte_length
         handle.constants = {s: s.memory for s in constant_buffers(graph) if s.memory is not None}
-        held = [*handle.constants.values()]
-        for memory in getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ()):  # a check for a protocol takes ten times as long
-            if not memory.holders:
-                memory.label = handle.label
-            held.append(memory)
-        for memory in held:
+        shared = getattr(compiled, SHARED_MEMORY_ATTRIBUTE, ())  # a check for a protocol takes ten times as long
+        handle.captured = [*handle.constants.values(), *shared]
+        for memory in handle.captured:
             self._hold(memory)
-        handle.captured = held
 
     def dispatch(
         self,
@@ -338,17 +328,14 @@ class Device:
         steps += [self._let_go(memory) for memory in captured]
         pending = [step for step in steps if step is not None]
         if pending:
-            return like(pending[-1], self._finish_release_graph(handle, pending, byte_length))
-        if compiled is not None:
-            self._count_graph(handle, -byte_length, -1)
+            return like(pending[-1], self._finish_release_graph(pending, byte_length))
+        self.live_bytes -= byte_length
         return None
 
-    async def _finish_release_graph(
-        self, handle: GraphHandle, pending: list[Awaitable[None]], byte_length: int
-    ) -> None:
+    async def _finish_release_graph(self, pending: list[Awaitable[None]], byte_length: int) -> None:
         for step in pending:
             await step
-        self._count_graph(handle, -byte_length, -1)
+        self.live_bytes -= byte_length
 
     # --- failures --------------------------------------------------------------------------------------------
 
@@ -377,7 +364,7 @@ class Device:
     def _hold(self, memory: Memory) -> None:
         memory.holders += 1
         if memory.holders == 1:
-            self._count_bytes(memory.label, memory.byte_length)
+            self.live_bytes += memory.byte_length
 
     def _let_go(self, memory: Memory) -> Awaitable[None] | None:
         memory.holders -= 1
@@ -385,19 +372,11 @@ class Device:
             return None
         data, memory.data = memory.data, None
         pending = None if memory.borrowed else self.backend.free(data)
-        return then(pending, lambda _: self._count_bytes(memory.label, -memory.byte_length))
+        return then(pending, lambda _: self._count(byte_length=-memory.byte_length))
 
-    def _count_buffer(self, storage: Storage, number: int = 1) -> None:
-        self.live_buffers += number
-        self._by_label.add(storage.label, buffers=number)
-
-    def _count_graph(self, handle: GraphHandle, byte_length: int, number: int = 1) -> None:
+    def _count(self, *, buffers: int = 0, byte_length: int = 0) -> None:
+        self.live_buffers += buffers
         self.live_bytes += byte_length
-        self._by_label.add(handle.label, graphs=number, byte_length=byte_length)
-
-    def _count_bytes(self, label: str, byte_length: int) -> None:
-        self.live_bytes += byte_length
-        self._by_label.add(label, byte_length=byte_length)
 
 
 def _dispatch_timed(backend: Backend, report: Report, *given: Any) -> Awaitable[None] | None:
