@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # a build has the package's 
 from webnn_py.core.descriptors import MLOperandDataTypeLike
 from webnn_py.core.device import registry
 from webnn_py.core.operators.declaration import Operator
-from webnn_py.core.operators.documentation import Documentation, documentation
 from webnn_py.core.operators.limits import MAX_RANK, RankRange, TensorLimits
 from webnn_py.core.operators.registry import CATEGORIES, OPERATORS
 from webnn_py.javascript import descriptions
+from webnn_py.operator_documentation import Documentation, documentation
 
 FOLDER = Path(__file__).with_name("operators")
 IN_SPECIFICATION = {

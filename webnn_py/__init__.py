@@ -16,6 +16,7 @@ import typing
 
 from webnn_py import devices as devices  # it adds them
 from webnn_py import extensions as _extensions
+from webnn_py import operator_documentation as _operator_documentation
 from webnn_py.core.api.buffer import MLBuffer, MLTensor
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.api.context import MLContext
@@ -129,4 +130,4 @@ for _name in __all__:
     _thing = globals().get(_name)  # those that are imported when they are used name this module themselves
     if isinstance(_thing, type):
         _thing.__module__ = __name__  # messages and reprs show the public name
-del _extensions, _name, _thing
+del _extensions, _name, _operator_documentation, _thing

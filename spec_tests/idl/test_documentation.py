@@ -12,8 +12,8 @@ from spec_tests.operators.minimal import Tensor, draw_operands, minimal, operand
 from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.core.descriptors import DATA_TYPES
-from webnn_py.core.operators.documentation import SPECIFICATION, documentation, written
 from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.operator_documentation import SPECIFICATION, documentation, written
 
 FACTS = json.loads(Path(__file__).with_name("spec_facts.json").read_text(encoding="utf-8"))
 PARTS = ["Args", "Returns", "Raises", "Data types and ranks", "Specification"]

@@ -7,8 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from spec_tests.specification import references, steps
-from webnn_py.core.operators.documentation import SPECIFICATION
 from webnn_py.core.operators.registry import CATEGORIES
+from webnn_py.operator_documentation import SPECIFICATION
 
 FOLDER = Path(__file__).parents[2] / "docs" / "steps"
 

@@ -19,11 +19,11 @@ from webnn_py.core.graph import Graph, Input
 from webnn_py.core.graph_rewriting import RewriteBuilder
 from webnn_py.core.message_text import nearest, shown
 from webnn_py.core.operators.declaration import Operator, Parameter, spec_name_of
-from webnn_py.core.operators.documentation import documentation
 from webnn_py.core.operators.limits import MAX_RANK, RankRange
 from webnn_py.core.operators.registry import BY_SPEC_NAME, CATEGORIES, OPERATORS
 from webnn_py.extensions.browser_limits import NAMES, BrowserProfile, find
 from webnn_py.javascript import descriptions
+from webnn_py.operator_documentation import documentation
 from webnn_py.testing.device_cases.files import Case, load
 from webnn_py.text_tables import table
 

@@ -26,9 +26,15 @@ from webnn_py.core.operators import (
     unary,
 )
 from webnn_py.core.operators.declaration import Operator, OutputT, P
-from webnn_py.core.operators.documentation import documentation
 from webnn_py.core.operators.idl import MLNumber
 from webnn_py.core.operators.operand import MLOperand
+
+_describe: list[Callable[[Operator[..., Any]], str]] = [lambda operator: operator.__doc__ or ""]
+
+
+def describe_methods_by(describe: Callable[[Operator[..., Any]], str]) -> None:
+    """Have a function make the docstrings of methods, in the place of those that declarations have by hand."""
+    _describe[:] = [describe]
 
 
 class OperatorMethod(Generic[P, OutputT]):
@@ -47,7 +53,7 @@ class OperatorMethod(Generic[P, OutputT]):
         method.__module__ = "webnn_py"
         method.__name__ = operator.name
         method.__qualname__ = f"MLGraphBuilder.{operator.name}"
-        method.__doc__ = str(documentation(operator))
+        method.__doc__ = _describe[0](operator)
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         returns = list[MLOperand] if operator.returns_sequence else MLOperand
         method.__annotations__ = {**operator.hints, "return": returns}

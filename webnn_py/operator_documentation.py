@@ -3,7 +3,7 @@
 By hand a declaration says what the operator computes, what each argument means (``Args:``) and what comes out
 (``Returns:``). Data types, ranks, errors and the section of the specification follow from the limits row, the
 signature and the name. Without ``Returns:`` the output has the operands' shape, or the one to which they broadcast; an
-operand that is not described is one of those.
+operand that is not described is one of those. The builder's methods have it as their docstrings.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import attrs
 from webnn_py.core.descriptors import DATA_TYPES
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.limits import TensorLimits
+from webnn_py.core.operators.methods import describe_methods_by
 
 SPECIFICATION: Final = "https://www.w3.org/TR/webnn/"
 WIDTH: Final = 100
@@ -179,3 +180,6 @@ def _joined(text: str) -> str:
 
 def _listed(title: str, entries: Mapping[str, str]) -> str:
     return "\n".join([f"{title}:", *(_ENTRY.fill(f"{name}: {text}") for name, text in entries.items())])
+
+
+describe_methods_by(lambda operator: str(documentation(operator)))
