@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Any, final, overload
 from weakref import ref
@@ -350,49 +350,6 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
     def place(self) -> int:
         """The place of the next operator in the order of drawing. Not in the specification."""
         return self._drawn
-
-    def draw_alike(
-        self,
-        drawn: Iterable[tuple[Node, Sequence[Output]]],
-        operands: Mapping[MLOperand, MLOperand],
-        wanted: Iterable[MLOperand],
-        label: str,
-    ) -> dict[MLOperand, MLOperand]:
-        """Draw operators again that were checked already, on other operands of the same descriptors.
-
-        For importers, who draw the same many times; extensions do not see it. Not in the specification.
-
-        Args:
-            drawn: the operators and their results, each after those whose results it takes.
-            operands: by those that were given before, those that are given now; all others stay the same.
-            wanted: results of these operators.
-            label: of the new operators.
-
-        Returns:
-            The new results by those that are wanted.
-
-        Raises:
-            InvalidStateError: the builder has built, or the context is lost.
-        """
-        self.check_can_build("draw")
-        values: dict[Value, Value] = {self._values[before]: self._values[now] for before, now in operands.items()}
-        new = values.get
-        for node, before in drawn:
-            given = {
-                name: new(operand, operand)
-                if isinstance(operand, Value)
-                else tuple([new(item, item) for item in operand])
-                for name, operand in node.operands.items()
-            }
-            made = Node(node.operator, given, node.options, node.outputs, label, (self._drawn,))
-            self._drawn += 1
-            values.update(zip(before, made.results, strict=True))
-        results = {}
-        for operand in wanted:
-            if operand not in operands:
-                value = values[self._values[operand]]
-                results[operand] = self._operand(value, operand._origin, label if isinstance(value, Output) else "")
-        return results
 
     # --- build -----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from onnx import NodeProto
 
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.graph import Constant, Node, Output
+from webnn_py.core.graph import Value as GraphValue
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
@@ -127,9 +128,42 @@ class Repetition:
             for before, now in zip(drawn.values, values, strict=True)
             if isinstance(before, MLOperand) and isinstance(now, MLOperand)
         }
-        results = [result for result in drawn.results if isinstance(result, MLOperand)]
-        operands.update(self._builder.draw_alike(drawn.operators, operands, results, label))
-        return [operands[result] if isinstance(result, MLOperand) else result for result in drawn.results]
+        own, again = self._builder.value_of, self._drawn_alike(drawn.operators, operands, label)
+        return [again.get(own(result), result) if isinstance(result, MLOperand) else result for result in drawn.results]
+
+    def _drawn_alike(
+        self, drawn: Sequence[tuple[Node, Sequence[Output]]], operands: Mapping[MLOperand, MLOperand], label: str
+    ) -> dict[GraphValue, MLOperand]:
+        """Draw operators again that were checked already, on other operands of the same descriptors.
+
+        Args:
+            drawn: the operators and their results, each after those whose results it takes.
+            operands: by those that were given before, those that are given now; all others stay the same.
+            label: of the new operators.
+
+        Returns:
+            The operands in the place of those that were given and those that came out before.
+
+        Raises:
+            InvalidStateError: the builder cannot draw any more.
+        """
+        builder = self._builder
+        builder.check_can_build("draw")
+        own = builder.value_of
+        again = {own(before): now for before, now in operands.items()}
+        values = {before: own(now) for before, now in again.items()}
+        new = values.get
+        for node, before in drawn:
+            given = {
+                name: new(operand, operand)
+                if isinstance(operand, GraphValue)
+                else tuple([new(item, item) for item in operand])
+                for name, operand in node.operands.items()
+            }
+            node_again = Node(node.operator, given, node.options, node.outputs, label, (builder.place,))
+            for result, operand in zip(before, builder.append_node(node_again), strict=True):
+                again[result], values[result] = operand, own(operand)
+        return again
 
     def is_varying(self, node: NodeProto) -> bool:
         """Return whether a node was computed for several values already, so that no key of its is looked up."""
