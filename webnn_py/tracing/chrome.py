@@ -6,11 +6,10 @@ Processes are the script (0) and the contexts; threads are lanes. Times are micr
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from webnn_py.core.api.observers import Present
 from webnn_py.core.message_text import CONTEXT_DESTROYED
 from webnn_py.core.observer import ObservedContext
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
-from webnn_py.tracing.lifetimes import Lifetimes
+from webnn_py.tracing.lifetimes import Lifetimes, Present
 from webnn_py.tracing.operation import Operation
 from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
@@ -49,7 +48,7 @@ def chrome_document(
     drawing = _Drawing(length_ns)
     for item in before:
         drawing.context(item.context)
-        drawing.lifetimes.lived_before(item.context.number, item.buffers, item.graphs)
+        drawing.lifetimes.lived_before(item)
     for event in events:
         drawing.add(event)
     return {"displayTimeUnit": "ms", "otherData": other, "traceEvents": drawing.finished()}

@@ -1,11 +1,18 @@
 """Lifetimes of buffers and graphs, as asynchronous spans of Chrome's trace-event format."""
 
-from collections.abc import Collection, Iterable
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal, Self
 
+import attrs
+
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.context import MLContext
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.api.observers import Observers
 from webnn_py.core.device.backend import Storage
 from webnn_py.core.device.device import GraphHandle
 from webnn_py.core.message_text import in_brackets
+from webnn_py.core.observer import ObservedContext
 from webnn_py.tracing.events import TraceEvent
 from webnn_py.tracing.operation import Operation
 
@@ -23,6 +30,25 @@ Category = Literal["buffer", "graph"]
 Thing = Storage | GraphHandle
 
 
+@attrs.frozen
+class Present:
+    """A context, and the buffers and graphs that lived on it when the trace began, all of them numbered."""
+
+    context: ObservedContext
+    buffers: Sequence[Storage]
+    graphs: Sequence[GraphHandle]
+
+    @classmethod
+    def on(cls, context: MLContext, observers: Observers) -> Self:
+        """Return what lives on a context now."""
+        buffers = [each.storage for each in context.resources if isinstance(each, MLBuffer)]
+        graphs = [each.handle for each in context.resources if isinstance(each, MLGraph)]
+        things: list[Thing] = [*buffers, *graphs]
+        for thing in things:
+            observers.number_of(thing)
+        return cls(context.observed, buffers, graphs)
+
+
 class Lifetimes:
     """Draws when buffers and graphs are made, used and released."""
 
@@ -30,12 +56,12 @@ class Lifetimes:
         self._drawn: list[Json] = []
         self._names: dict[int, str] = {}
 
-    def lived_before(self, process: int, buffers: Collection[Storage], graphs: Collection[GraphHandle]) -> None:
+    def lived_before(self, present: Present) -> None:
         """Draw the buffers and graphs that lived when the trace began, also those that were not used since."""
-        for buffer in buffers:
-            self._begin(process, "buffer", buffer, 0, {"before": True})
-        for graph in graphs:
-            self._begin(process, "graph", graph, 0, {"before": True})
+        for buffer in present.buffers:
+            self._begin(present.context.number, "buffer", buffer, 0, {"before": True})
+        for graph in present.graphs:
+            self._begin(present.context.number, "graph", graph, 0, {"before": True})
 
     def drawn(self) -> list[Json]:
         """Return the spans."""

@@ -14,7 +14,6 @@ from typing import Any, Final, Self, final
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.core.api.ml import ML
-from webnn_py.core.api.observers import Observers, Present
 from webnn_py.core.descriptors import converted
 from webnn_py.core.device.backend import KernelTiming, Storage
 from webnn_py.core.message_text import shown
@@ -22,6 +21,7 @@ from webnn_py.core.observer import CallRefusal, ObservedContext
 from webnn_py.core.operators.idl import boolean
 from webnn_py.core.timelines.device_timeline import DeviceOperation
 from webnn_py.tracing.events import KernelRecord, Note, RefusedCall, TraceEvent, What, events_of
+from webnn_py.tracing.lifetimes import Present
 from webnn_py.tracing.operation import Operation, Operations
 from webnn_py.tracing.source import calling_place, source_at
 
@@ -51,7 +51,7 @@ def trace(ml: ML, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> T
         raise TypeError(f"trace(): ml is {shown(ml)}; it must be the ML of an open_ml() block")
     if isinstance(most_events, bool) or not isinstance(most_events, int) or most_events < 1:
         raise TypeError(f"trace(): most_events is {shown(most_events)}; it must be an integer from 1")
-    return Trace(ml.observers, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
+    return Trace(ml, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
 
 
 @final
@@ -65,9 +65,10 @@ class Trace:
     It is an observer; see :class:`webnn_py.Observer` for its methods.
     """
 
-    def __init__(self, observers: Observers, *, most_events: int, kernels: bool) -> None:
-        self._observers = observers
-        self._operations = Operations(observers)
+    def __init__(self, ml: ML, *, most_events: int, kernels: bool) -> None:
+        self._ml = ml
+        self._observers = ml.observers
+        self._operations = Operations(ml.observers)
         self._seen = self._operations.seen
         self.called = self._operations.called
         self._most_events = most_events
@@ -84,7 +85,7 @@ class Trace:
             raise RuntimeError("trace(): this block has been entered before; call trace() again for another one")
         self._began_ns = perf_counter_ns()
         self._observers.add(self)
-        self._before = self._observers.present()
+        self._before = [Present.on(context, self._observers) for context in self._ml.contexts]
         return self
 
     @enable_ki_protection

@@ -176,6 +176,11 @@ class MLContext(Handle):
         return self._device
 
     @property
+    def observed(self) -> ObservedContext:
+        """The context, as observers see it. Not in the specification."""
+        return self._observed
+
+    @property
     def extensions(self) -> tuple[Extension, ...]:
         """Those of ``open_ml()``. Not in the specification."""
         return self._extensions

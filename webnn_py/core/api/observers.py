@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, final
-
-import attrs
+from typing import TYPE_CHECKING, Final, final
 
 from webnn_py.core.device.backend import KernelTiming, Storage, TimesKernels
 from webnn_py.core.device.device import GraphHandle
@@ -34,21 +32,6 @@ class HasHandle:
     @property
     def _device_handle(self) -> Storage | GraphHandle:
         raise NotImplementedError
-
-
-@attrs.frozen
-class Present:
-    """A context, and what there is on it.
-
-    Attributes:
-        context: the context.
-        buffers: the buffers that live.
-        graphs: the graphs that live.
-    """
-
-    context: ObservedContext
-    buffers: Sequence[Storage]
-    graphs: Sequence[GraphHandle]
 
 
 @final
@@ -90,19 +73,6 @@ class Observers:
         if self._observers.pop(id(observer), None) is None:
             raise KeyError(f"observers.remove(): {shown(observer)} is not an observer of this block")
         self._arrange()
-
-    def present(self) -> list[Present]:
-        """Return the contexts of the block, each with its live buffers and graphs, all of them numbered."""
-        return [
-            Present(watch.context, self._handles_of(context._buffers), self._handles_of(context._graphs))
-            for context, watch in self._watches.items()
-        ]
-
-    def _handles_of(self, objects: Iterable[HasHandle]) -> list[Any]:
-        handles = [thing._device_handle for thing in objects]
-        for handle in handles:
-            self.number_of(handle)
-        return handles
 
     def number_of(self, handle: Storage | GraphHandle) -> int:
         """Return the number of a buffer or graph: counted in its block, from when it is first asked for."""
