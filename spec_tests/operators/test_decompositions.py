@@ -8,11 +8,11 @@ import inspect
 import numpy as np
 import pytest
 
+from spec_tests.operators.decomposed import DECOMPOSITIONS
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.core import reference
 from webnn_py.core.decompositions import conversion
-from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.operators.registry import OPERATORS
 
 

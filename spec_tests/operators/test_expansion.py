@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.operators.cases import load_all
+from spec_tests.operators.decomposed import DECOMPOSITIONS
 from spec_tests.operators.minimal import minimal, operand_rows
 from spec_tests.operators.test_limits import refused, replaced, run
 from spec_tests.support.buffers import constant
@@ -12,7 +13,6 @@ from spec_tests.support.stand_ins import failing, noted
 from spec_tests.support.watched_device import context_on
 from webnn_py import MLGraphBuilder, OperationError, UnknownError
 from webnn_py.core import reference
-from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.core.device.backend import Capabilities
 from webnn_py.core.device.compiling import expansion

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import webnn_py
+from spec_tests.operators.decomposed import DECOMPOSITIONS
 from spec_tests.support.backends import DEVICES, on_each
 from spec_tests.support.cache_facts import COPYING
 from spec_tests.support.cells import cells
@@ -15,7 +16,6 @@ from spec_tests.support.grouped_attention import Sizes, attention, define
 from spec_tests.support.sampled_engine import owner
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError
 from webnn_py.checking import check_finite
-from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.operators.examples import examples_of
 from webnn_py.core.operators.registry import OPERATORS

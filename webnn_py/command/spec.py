@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.core.device import registry
 from webnn_py.core.device.backend import Capabilities
@@ -168,7 +167,7 @@ def _ranks(ranks: RankRange) -> Record:
 
 def _decomposition(operator: Operator[..., Any]) -> list[str] | None:
     """Return the operators that an operator ends in when all are expanded; None for one that is not expanded."""
-    if operator.name not in DECOMPOSITIONS:
+    if operator.decomposition is None:
         return None
     return [OPERATORS[name].spec_name for name in missing_primitives(operator, NOTHING_CLAIMED)]
 

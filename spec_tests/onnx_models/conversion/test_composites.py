@@ -6,10 +6,10 @@ import pytest
 from onnx import helper
 
 from spec_tests.onnx_models.single_node import make_model
+from spec_tests.operators.decomposed import DECOMPOSITIONS
 from spec_tests.support.computing import compute, run_graph
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.checking import check_finite
-from webnn_py.core.decompositions.table import DECOMPOSITIONS
 from webnn_py.core.operators.composite import COMPOSITES
 from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.devices.composites.drawn_out import spelled_out

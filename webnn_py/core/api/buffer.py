@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.core.api.observers import HasHandle
 from webnn_py.core.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.core.device.backend import HostArray, Storage
 from webnn_py.core.errors import DestroyedBufferError, InvalidStateError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLBuffer(NoArray, Handle, HasHandle):
+class MLBuffer(NoArray, Handle):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
@@ -109,10 +108,6 @@ class MLBuffer(NoArray, Handle, HasHandle):
     @property
     def storage(self) -> Storage:
         """The buffer on the device, for tools and extensions. Not in the specification."""
-        return self._storage
-
-    @property
-    def _device_handle(self) -> Storage:
         return self._storage
 
     @enable_ki_protection

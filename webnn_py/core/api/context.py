@@ -557,8 +557,8 @@ class MLContext(Handle):
             values.append(value)
             return None
 
-        thing = buffer if graph is None else graph
-        traced = partial(step, None if thing is None else thing._device_handle)
+        handle = graph._handle if graph is not None else None if buffer is None else buffer._storage
+        traced = partial(step, handle)
         return self._enqueue(
             kind, traced, values.pop, failed=failed, abortable=abortable, held_bytes=held_bytes, depth=3
         )

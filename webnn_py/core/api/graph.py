@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.core.api.observers import HasHandle
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.device import GraphHandle
 from webnn_py.core.errors import InvalidStateError
@@ -29,7 +28,7 @@ GraphSignature = tuple[Descriptors, Descriptors, int]
 
 
 @final
-class MLGraph(Handle, HasHandle):
+class MLGraph(Handle):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
     Made by :meth:`MLGraphBuilder.build`, and loaded by :class:`webnn_py.saved_graphs.SavedGraphs`.
@@ -127,10 +126,6 @@ class MLGraph(Handle, HasHandle):
         self._context._check_not_lost(method)
         if self._destroyed:
             raise InvalidStateError(f"{method}(): the graph is destroyed: destroy() was called on it")
-
-    @property
-    def _device_handle(self) -> GraphHandle:
-        return self._handle
 
     @enable_ki_protection
     def destroy(self) -> None:

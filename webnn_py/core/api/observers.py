@@ -24,16 +24,6 @@ _Hook = tuple[object, Callable[..., None]]
 """An observer, and one of its methods."""
 
 
-class HasHandle:
-    """A buffer or a graph: observers identify it by its handle on the device."""
-
-    __slots__ = ()
-
-    @property
-    def _device_handle(self) -> Storage | GraphHandle:
-        raise NotImplementedError
-
-
 @final
 class Observers:
     """The observers of an ``open_ml()`` block: ``ml.observers``.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from sys import _getframe
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from webnn_py.core.api.observers import HasHandle
+from webnn_py.core.api.buffer import MLBuffer
+from webnn_py.core.api.graph import MLGraph
+from webnn_py.core.device.backend import Storage
+from webnn_py.core.device.device import GraphHandle
 from webnn_py.core.observer import CallRefusal
 from webnn_py.core.timelines.promise import MLPromise
 from webnn_py.core.unreported_errors import user_line
@@ -51,9 +54,14 @@ def report_refusal(
         observers.notify("refused", refusal)
 
 
-def _handles(arguments: Iterable[object]) -> Iterator[Any]:
+def _handles(arguments: Iterable[object]) -> Iterator[Storage | GraphHandle]:
     """Yield the handles of buffers and graphs, each once."""
-    # Mappings other than dicts are not looked into: their methods may do anything.
-    items = (item for value in arguments for item in (value.values() if type(value) is dict else (value,)))
-    having = (item for item in items if issubclass(type(item), HasHandle))  # an object may deceive isinstance()
-    yield from dict.fromkeys(cast("HasHandle", item)._device_handle for item in having)
+    found: dict[Storage | GraphHandle, None] = {}
+    for value in arguments:
+        # Mappings other than dicts are not looked into: their methods may do anything.
+        for item in value.values() if type(value) is dict else (value,):
+            if type(item) is MLBuffer:  # an object may deceive isinstance()
+                found[item._storage] = None
+            elif type(item) is MLGraph:
+                found[item._handle] = None
+    yield from found

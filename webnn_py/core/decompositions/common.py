@@ -16,7 +16,7 @@ from webnn_py.core.operators.registry import CATEGORIES
 from webnn_py.core.operators.windows import InputLayout, Slide, image_axes
 
 DECOMPOSED: Final[dict[str, Decomposition]] = {}
-"""The decompositions so far, by the operators' names; :mod:`webnn_py.core.decompositions.table` has all of them."""
+"""The decompositions so far, by the operators' names; an operator's category is imported when one is asked for."""
 
 DecompositionT = TypeVar("DecompositionT", bound=Decomposition)
 
