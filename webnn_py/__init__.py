@@ -29,10 +29,8 @@ from webnn_py.core.errors import (
     DestroyedBufferError,
     DOMException,
     InvalidStateError,
-    NotFoundError,
     NotSupportedError,
     OperationError,
-    QuotaExceededError,
     SecurityError,
     UnknownError,
 )
@@ -42,6 +40,7 @@ from webnn_py.core.operators.idl import MLNumber
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.timelines.promise import MLPromise, PromiseState
 from webnn_py.core.timelines.timeline import TimelineStatistics
+from webnn_py.errors import NotFoundError, QuotaExceededError
 from webnn_py.version import __version__ as __version__
 
 if typing.TYPE_CHECKING:

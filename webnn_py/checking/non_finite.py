@@ -16,6 +16,7 @@ from webnn_py.core.graph import Constant, Graph, Input, Node, Value
 from webnn_py.core.in_flight import done
 from webnn_py.core.message_text import in_brackets, visible
 from webnn_py.core.operators.declaration import of_operands
+from webnn_py.devices.long_steps import check_goes_on
 from webnn_py.profiling.temporary import compiled, storages
 
 MOST_NODES: Final = 64
@@ -115,7 +116,7 @@ async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, Hos
     for part in _parts(graph.nodes):
         if found is not None:
             break
-        device.check_goes_on()
+        check_goes_on(device)
         known |= await _computed(device, part, known)
         look = partial(_in_nodes, part, begin, known)
         found = await trio.to_thread.run_sync(look, limiter=device.limiter)

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from webnn_py.command.failures import ended_by_interrupts, one_line, status_of
 from webnn_py.command.printing import print_lines
-from webnn_py.core.errors import leaves
+from webnn_py.errors import leaves
 from webnn_py.javascript.words import OutputClosedError
 
 Command = Callable[[argparse.Namespace], int]

@@ -1,10 +1,8 @@
 """The exceptions of the Web Neural Network API: the ``DOMException`` family.
 
-The specification uses the builtin ``TypeError`` and five ``DOMException`` names, nothing else. Saved graphs, which are
-not in it, use two more.
+The specification uses the builtin ``TypeError`` and five ``DOMException`` names, nothing else.
 """
 
-from collections.abc import Iterator
 from typing import ClassVar, final
 
 
@@ -49,30 +47,9 @@ class SecurityError(DOMException):
     name = "SecurityError"
 
 
-class NotFoundError(DOMException):
-    """There is no saved graph that can be loaded: never saved, gone, damaged, or another device's."""
-
-    name = "NotFoundError"
-
-
-class QuotaExceededError(DOMException):
-    """A graph needs more bytes than its folder may have."""
-
-    name = "QuotaExceededError"
-
-
 @final
 class DestroyedBufferError(InvalidStateError, TypeError):
     """A destroyed buffer was read, written or dispatched.
 
     The specification says ``TypeError``, web-platform-tests say ``InvalidStateError``: this is both.
     """
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions of a group, however deep; of any other, itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error

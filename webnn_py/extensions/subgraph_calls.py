@@ -29,6 +29,7 @@ from webnn_py.core.operators.rules import Refused
 from webnn_py.devices.composites.drawn_out import drawn_out, spelled_out
 from webnn_py.devices.composites.subgraph_call import SUBGRAPH_CALL
 from webnn_py.devices.content_keys import ContentKey
+from webnn_py.devices.long_steps import give_way
 from webnn_py.devices.shared_constants import Identity, digest
 from webnn_py.extensions.named_subgraphs import NamedOperator, named_operator
 
@@ -101,7 +102,7 @@ async def without_calls(graph: Graph, device: Device, uses: list[SubgraphUse]) -
         found: dict[Node, NamedOperator] = {}
         for node in graph.nodes:
             if node.operator is SUBGRAPH_CALL:
-                await device.give_way()
+                await give_way(device)
                 operator, reason = await trio.to_thread.run_sync(
                     _found, node, device.backend.capabilities, limiter=device.limiter
                 )

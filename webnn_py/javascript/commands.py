@@ -14,7 +14,8 @@ import trio
 
 import webnn_py
 from webnn_py.core.api.ml import open_ml
-from webnn_py.core.errors import NotSupportedError, leaves
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.errors import leaves
 from webnn_py.extensions.browser_limits import NAMES, find
 from webnn_py.extensions.portability import PortabilityReport
 from webnn_py.javascript import checkout, descriptions, expectations, npm_package, reports, worker

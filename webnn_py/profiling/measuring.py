@@ -15,6 +15,7 @@ from webnn_py.core.device.device import Device, GraphHandle
 from webnn_py.core.graph import Graph, Input, Node, Value
 from webnn_py.core.in_flight import done
 from webnn_py.core.operators import activation, matrix, unary
+from webnn_py.devices.long_steps import check_goes_on, give_way
 from webnn_py.profiling.temporary import Descriptors, compiled, descriptor_of, storages
 
 SHORT_SECONDS: Final = 0.005
@@ -118,11 +119,11 @@ class Dispatches:
     async def in_a_row(self, count: int) -> float:
         """Return the seconds of one of ``count`` dispatches that are enqueued in a row."""
         backend = self.device.backend
-        await self.device.give_way()
+        await give_way(self.device)
         await done(backend.finish())
         since = perf_counter()
         for _ in range(count):
-            self.device.check_goes_on()
+            check_goes_on(self.device)
             await done(backend.dispatch(self.handle.compiled, self.inputs, self.outputs))
         await done(backend.finish())
         return (perf_counter() - since) / count
@@ -131,7 +132,7 @@ class Dispatches:
         """Run one dispatch with timings."""
         backend = self.device.backend
         assert isinstance(backend, TimesKernels)  # noqa: S101 - the script checks it before
-        await self.device.give_way()
+        await give_way(self.device)
         since = perf_counter()
         timings = await done(backend.dispatch_timed(self.handle.compiled, self.inputs, self.outputs))
         return MeasuredRun(perf_counter() - since, timings)
@@ -249,7 +250,7 @@ async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Map
             times: list[int] = []
             until = perf_counter() + BEST_OF_SECONDS
             while len(times) <= BEST_OF or perf_counter() < until:
-                await device.give_way()
+                await give_way(device)
                 timings = await done(backend.dispatch_timed(handle.compiled, inputs, targets))
                 times.append(sum(timing.duration_ns for timing in timings))
     return max(min(times[1:]), 1) / 1e9

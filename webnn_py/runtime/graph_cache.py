@@ -11,7 +11,8 @@ import numpy as np
 
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
-from webnn_py.core.errors import NotFoundError, OperationError, QuotaExceededError, UnknownError
+from webnn_py.core.errors import OperationError, UnknownError
+from webnn_py.errors import NotFoundError, QuotaExceededError
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.saved_graphs import SavedGraphs
 

@@ -14,11 +14,12 @@ from webnn_py.core.api.argument_checks import unknown
 from webnn_py.core.api.context import MLContext
 from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.descriptors import converted
-from webnn_py.core.errors import InvalidStateError, NotFoundError, OperationError, QuotaExceededError
+from webnn_py.core.errors import InvalidStateError, OperationError
 from webnn_py.core.handle import forgotten_await
 from webnn_py.core.message_text import device_text, shown
 from webnn_py.devices.saved_code import SavesCode, UnusableFileError
 from webnn_py.drawn_graphs import refuse_proposals
+from webnn_py.errors import NotFoundError, QuotaExceededError
 from webnn_py.saved_graphs.arguments import absolute_path, byte_count, checked_key
 from webnn_py.saved_graphs.code import code_identity, code_of, load_code
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError

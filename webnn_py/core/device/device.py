@@ -200,26 +200,6 @@ class Device:
             return None
         return then(self._let_go(memory), lambda _: self._count(buffers=-1))
 
-    # --- steps that take long --------------------------------------------------------------------------------
-
-    async def give_way(self) -> None:
-        """Let other tasks run during a step that takes seconds.
-
-        Raises:
-            UnknownError: the context is lost.
-        """
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        self.check_goes_on()
-
-    def check_goes_on(self) -> None:
-        """End a long step once the context is lost: the task that closes it, as on Ctrl-C, waits for the step's end.
-
-        Raises:
-            UnknownError: the context is lost.
-        """
-        if self.is_lost:
-            raise UnknownError("the context was lost in the meantime")
-
     # --- buffers that cross the border -----------------------------------------------------------------------
 
     def adopt(self, storage: Storage, data: Any) -> None:
