@@ -33,7 +33,7 @@ from webnn_py.core.descriptors import (
     MLOperandDataTypeLike,
     operand_descriptor,
 )
-from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities, HostArray, Storage
+from webnn_py.core.device.backend import Backend, BackendInfo, Capabilities, CountsItself, HostArray, Storage
 from webnn_py.core.device.device import Device, GraphHandle, Readback
 from webnn_py.core.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.core.extension import Extension, Variant
@@ -202,14 +202,14 @@ class MLContext(Handle):
 
     def statistics(self) -> ContextStatistics:
         """Return counts of the buffers, bytes and queued operations, as they are now. Not in the specification."""
-        device, timeline = self._device.statistics(), self._timeline.statistics()
+        device, timeline, backend = self._device, self._timeline, self._device.backend
         return ContextStatistics(
             device.live_buffers,
             device.live_bytes,
             timeline.queued_operations,
             timeline.queued_bytes,
             device.host_copies,
-            device.of_backend,
+            backend.statistics() if isinstance(backend, CountsItself) else {},
         )
 
     @enable_ki_protection

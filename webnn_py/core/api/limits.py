@@ -42,19 +42,10 @@ class OperandLimits:
 
 @cache
 def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
-    """Return the operator's limits, reduced to those that the backend can run, by itself or expanded.
-
-    One that is not in the specification, and that the backend has not, is an extension's, which replaces it.
-    """
+    """Return the operator's limits, reduced to those that the backend can run, by itself or expanded."""
     from webnn_py.core.device.compiling.expansion import limits_in  # noqa: PLC0415 - imported when it is used
 
     rows = limits_in(operator, capabilities)
-    if operator is not OPERATORS.get(operator.name) and not any(data_types for data_types, _ in rows.values()):
-        here = {
-            name: [each for each in row.data_types if each in capabilities.data_types]
-            for name, row in operator.limits.items()
-        }
-        rows = {name: (tuple(here[name]), ranks) for name, (_, ranks) in rows.items()}
     return {
         name: OperandLimits(
             rows[name][0] + _proposed(operator, name, capabilities), rows[name][1], row.type_of, row.rank_of

@@ -12,7 +12,6 @@ from functools import partial
 from operator import methodcaller
 from typing import Any
 
-import attrs
 import numpy as np
 import trio
 
@@ -20,7 +19,6 @@ from webnn_py.core.device.backend import (
     SHARED_MEMORY_ATTRIBUTE,
     Backend,
     CompiledGraph,
-    CountsItself,
     HostArray,
     KernelTiming,
     Memory,
@@ -40,23 +38,6 @@ from webnn_py.core.message_text import device_text, shown
 from webnn_py.core.unreported_errors import Line
 
 Report = Callable[[Sequence[KernelTiming]], None]
-
-
-@attrs.frozen
-class DeviceStatistics:
-    """Counts of the memory that is allocated on a device.
-
-    Attributes:
-        live_buffers: buffers allocated and not released yet.
-        live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
-        host_copies: the number of copies of bytes between host and device.
-        of_backend: the counts of the backend, by its own names.
-    """
-
-    live_buffers: int
-    live_bytes: int
-    host_copies: int
-    of_backend: Mapping[str, int]
 
 
 class Readback:
@@ -99,6 +80,11 @@ class Device:
 
     Args:
         backend: the backend.
+
+    Attributes:
+        live_buffers: buffers allocated and not released yet.
+        live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
+        host_copies: the number of copies of bytes between host and device.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -115,11 +101,6 @@ class Device:
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self.limiter = trio.CapacityLimiter(1)
-
-    def statistics(self) -> DeviceStatistics:
-        """Return the counts as they are now."""
-        of_backend = self.backend.statistics() if isinstance(self.backend, CountsItself) else {}
-        return DeviceStatistics(self.live_buffers, self.live_bytes, self.host_copies, of_backend)
 
     # --- buffers ---------------------------------------------------------------------------------------------
 

@@ -20,10 +20,10 @@ from webnn_py.core.device.backend import Capabilities
 from webnn_py.core.graph import Graph, Input, Node, Output, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder, decomposed, rewrite
 from webnn_py.core.message_text import in_brackets
-from webnn_py.core.operators.composite import Composite
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.examples import Example, examples_of
 from webnn_py.core.operators.limits import RankRange
+from webnn_py.core.operators.registry import OPERATORS
 
 USUAL_RANK: Final = 3
 """Operands of this rank cover all branches of the decompositions."""
@@ -189,7 +189,7 @@ def support_of(operator: Operator[..., Any], capabilities: Capabilities) -> Supp
     """
     claimed = claims(operator, capabilities)
     here = _allowed(operator, capabilities)
-    if isinstance(operator, Composite):  # has no examples: what its decomposition lacks is refused by the build
+    if operator is not OPERATORS.get(operator.name):  # without examples: an extension replaces it, or the build refuses
         return Support(claimed if any(claimed.values()) else here, capabilities.max_rank)
     if claimed == here or operator.decomposition is None:
         return Support(claimed, capabilities.max_rank)
