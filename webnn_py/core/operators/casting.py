@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
 from webnn_py.core.descriptors import MLOperandDataType
 
 INTEGER_RANGES: Final[Mapping[MLOperandDataType, tuple[int, int]]] = {
@@ -33,10 +35,9 @@ def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
         values beyond its range are infinite, and what rounds to zero keeps its sign.
     """
     # spec: cast 1; ConvertToFloat 2
-    if data_type == "float32":
-        return _nearest_float(value, precision=24, lowest_unit=-149, end=128)
-    if data_type == "float16":
-        return _nearest_float(value, precision=11, lowest_unit=-24, end=16)
+    if data_type not in INTEGER_RANGES:
+        # spec: ConvertToFloat 1
+        return _nearest_float(value, data_type) if value else float(value)  # zeros are equal, but for their sign
     if isinstance(value, float) and math.isnan(value):
         # spec: ConvertToInt 4
         return 0
@@ -46,33 +47,23 @@ def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
     return round(min(max(value, lowest), highest))
 
 
-def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) -> float:
-    """Round to a binary format in one step: large ints would round twice if they passed through binary64.
-
-    Args:
-        value: what to round.
-        precision: the significant bits of the format.
-        lowest_unit: the exponent of the format's lowest positive number.
-        end: the exponent of the lowest power of two beyond its range.
-    """
-    if value == 0 or (isinstance(value, float) and not math.isfinite(value)):
-        # spec: ConvertToFloat 1
-        return float(value)
-    return _rounded(value, precision, lowest_unit, end)
+@lru_cache  # few numbers are options of most operators
+def _nearest_float(value: float, data_type: MLOperandDataType) -> float:
+    """Round to a float data type in one step, as numpy rounds binary64."""
+    # spec: ConvertToFloat 3-7
+    number = _with_odd_rest(value) if isinstance(value, int) else value
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.dtype(data_type).type(number))
 
 
-@lru_cache
-def _rounded(value: float, precision: int, lowest_unit: int, end: int) -> float:
-    """Return a finite number that is not 0: few numbers are options of most operators, and fractions take long."""
-    exponent = value.bit_length() if isinstance(value, int) else math.frexp(value)[1]
-    # spec: ConvertToFloat 6
-    sign = -1.0 if value < 0 else 1.0
-    if exponent > end:
+def _with_odd_rest(value: int) -> float:
+    """Return 53 bits of an int, the last of which is set if any that is cut off is: they round as the int does."""
+    excess = max(value.bit_length() - 53, 0)
+    kept = abs(value) >> excess
+    if kept << excess != abs(value):
+        kept |= 1
+    sign = -1 if value < 0 else 1
+    try:
+        return math.ldexp(sign * kept, excess)
+    except OverflowError:
         return sign * math.inf
-    unit = max(exponent - precision, lowest_unit)
-    from fractions import Fraction  # noqa: PLC0415 - slow to import
-
-    # spec: ConvertToFloat 3
-    units = round(abs(Fraction(value)) / Fraction(2) ** unit)
-    # spec: ConvertToFloat 4-5, 7
-    return sign * (math.ldexp(units, unit) if units < 2 ** (end - unit) else math.inf)
