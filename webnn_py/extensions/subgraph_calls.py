@@ -192,9 +192,8 @@ class _DeviceBuilder(RewriteBuilder):
             raise Refused(f"the device has no kernel for {name}")
         rows = limits_in(operator, self._capabilities)
         for row, _, operand in arguments.each_operand():
-            data_types, ranks = rows[row]
-            limits = operator.limits[row]
-            if operand.data_type not in data_types or operand.rank not in ranks:
+            limits = rows[row]
+            if operand.data_type not in limits.data_types or operand.rank not in limits.ranks:
                 given = MLOperandDescriptor(operand.data_type, operand.shape)
                 raise Refused(f"{name} on this device takes no {given} as {row}")
             if limits.type_of is not None and operand.data_type != arguments.operand(limits.type_of).data_type:

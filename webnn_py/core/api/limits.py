@@ -1,15 +1,14 @@
 """The data types and ranks that operators accept in a context: declared limits, reduced to those of the backend."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 import attrs
 
-from webnn_py.core.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.backend import Capabilities
 from webnn_py.core.operators.declaration import Arguments, Operator
-from webnn_py.core.operators.limits import DataTypes, RankRange
+from webnn_py.core.operators.limits import DataTypes, LimitsRow, RankRange, TensorLimits
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.core.operators.rules import Refused, refuse
@@ -23,34 +22,14 @@ QUANTIZED_ROWS: Final = {
 """Operands and outputs that may have four bits, where an extension adds those."""
 
 
-@attrs.frozen
-class OperandLimits:
-    """The limits of one operand in a context: exactly what validation enforces."""
-
-    data_types: tuple[MLOperandDataType, ...]
-    ranks: RankRange
-    type_of: str | None
-    rank_of: str | None
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return the spec's ``MLTensorLimits``."""
-        return {
-            "data_types": list(self.data_types),
-            "rank_range": {"min": self.ranks.min, "max": self.ranks.max},
-        }
-
-
 @cache
-def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
+def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> LimitsRow:
     """Return the operator's limits, reduced to those that the backend can run, by itself or expanded."""
     from webnn_py.core.device.compiling.expansion import limits_in  # noqa: PLC0415 - imported when it is used
 
-    rows = limits_in(operator, capabilities)
     return {
-        name: OperandLimits(
-            rows[name][0] + _proposed(operator, name, capabilities), rows[name][1], row.type_of, row.rank_of
-        )
-        for name, row in operator.limits.items()
+        name: attrs.evolve(row, data_types=row.data_types + _proposed(operator, name, capabilities))
+        for name, row in limits_in(operator, capabilities).items()
     }
 
 
@@ -60,7 +39,7 @@ def _proposed(operator: Operator[..., Any], row: str, capabilities: Capabilities
 
 
 def check_operands(
-    operator: Operator[..., Any], rows: Mapping[str, OperandLimits], arguments: Arguments, capabilities: Capabilities
+    operator: Operator[..., Any], rows: LimitsRow, arguments: Arguments, capabilities: Capabilities
 ) -> None:
     """Refuse an operand whose data type or rank is outside the limits.
 
@@ -95,7 +74,7 @@ def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
     return f"it claims neither {operator.name} nor all that it is expanded into; missing: {', '.join(missing)}"
 
 
-def _check_operand(shown: str, operand: MLOperand, row: OperandLimits, arguments: Arguments) -> None:
+def _check_operand(shown: str, operand: MLOperand, row: TensorLimits, arguments: Arguments) -> None:
     # spec: * data type
     if operand.data_type not in row.data_types:
         refuse(f"the data type of {shown}", operand.data_type, " or ".join(row.data_types) or "unused: not supported")
@@ -114,9 +93,7 @@ def _check_operand(shown: str, operand: MLOperand, row: OperandLimits, arguments
             refuse(f"the rank of {shown} {list(operand.shape)}", operand.rank, f"{other.rank}, that of {row.rank_of}")
 
 
-def check_outputs(
-    operator: Operator[..., Any], rows: Mapping[str, OperandLimits], outputs: list[MLOperandDescriptor]
-) -> None:
+def check_outputs(operator: Operator[..., Any], rows: LimitsRow, outputs: list[MLOperandDescriptor]) -> None:
     """Refuse outputs outside the limits; their dimensions are checked by the caller.
 
     Raises:
@@ -133,16 +110,21 @@ def check_outputs(
 
 def op_support_limits(capabilities: Capabilities) -> dict[str, Any]:
     """Return the spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
-    everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
-    packed_too = attrs.evolve(everywhere, data_types=capabilities.data_types + capabilities.packed)
+    ranks, data_types = RankRange(0, capabilities.max_rank), capabilities.data_types
+    packed_too = data_types + capabilities.packed
     limits: dict[str, Any] = {
         "preferred_input_layout": capabilities.preferred_input_layout,
         "max_tensor_byte_length": capabilities.max_byte_length,
-        "input": everywhere.as_plain(),
-        "constant": packed_too.as_plain(),
-        "output": packed_too.as_plain(),
+        "input": _plain(data_types, ranks),
+        "constant": _plain(packed_too, ranks),
+        "output": _plain(packed_too, ranks),
     }
     for name, operator in OPERATORS.items():
         rows = limits_of(operator, capabilities)
-        limits[name] = {operand: row.as_plain() for operand, row in rows.items()}
+        limits[name] = {operand: _plain(row.data_types, row.ranks) for operand, row in rows.items()}
     return limits
+
+
+def _plain(data_types: DataTypes, ranks: RankRange) -> dict[str, Any]:
+    """Return the spec's ``MLTensorLimits``."""
+    return {"data_types": list(data_types), "rank_range": {"min": ranks.min, "max": ranks.max}}

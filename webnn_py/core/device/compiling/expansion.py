@@ -22,7 +22,7 @@ from webnn_py.core.graph_rewriting import RewriteBuilder, decomposed, rewrite
 from webnn_py.core.message_text import in_brackets
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.examples import Example, examples_of
-from webnn_py.core.operators.limits import RankRange
+from webnn_py.core.operators.limits import LimitsRow, RankRange
 from webnn_py.core.operators.registry import OPERATORS
 
 USUAL_RANK: Final = 3
@@ -317,10 +317,14 @@ def missing_primitives(operator: Operator[..., Any], capabilities: Capabilities)
     return min(found, key=len, default=())
 
 
-def limits_in(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, tuple[DataTypes, RankRange]]:
-    """Return the data types and ranks of each row of an operator's limits, restricted to those of a device."""
+def limits_in(operator: Operator[..., Any], capabilities: Capabilities) -> LimitsRow:
+    """Return an operator's limits with the data types and ranks of a device alone."""
     support = support_of(operator, capabilities)
     return {
-        name: (support.data_types[name], RankRange(row.ranks.min, min(row.ranks.max, support.max_rank)))
+        name: attrs.evolve(
+            row,
+            data_types=support.data_types[name],
+            ranks=RankRange(row.ranks.min, min(row.ranks.max, support.max_rank)),
+        )
         for name, row in operator.limits.items()
     }
