@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.descriptors import (
-    FOUR_BITS,
     MLBufferDescriptor,
     MLOperandDataType,
     MLOperandDescriptor,
@@ -67,19 +66,10 @@ def buffer_descriptor(
     return MLBufferDescriptor(operand.data_type, operand.shape, *flags)
 
 
-def no_such_type(data_type: MLOperandDataType, capabilities: Capabilities) -> str:
-    """Word that a device lacks a data type."""
-    return f"data type is {data_type}; this device has {', '.join(capabilities.data_types)}"
-
-
-def check_descriptor(descriptor: MLBufferDescriptor, capabilities: Capabilities) -> None:
+def check_descriptor(descriptor: MLOperandDescriptor, capabilities: Capabilities) -> None:
     """Refuse a data type that the device lacks, and what "check dimensions" refuses."""
-    if descriptor.data_type in FOUR_BITS and descriptor.writable:
-        raise TypeError(
-            f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be writable"
-        )
     if descriptor.data_type not in capabilities.data_types + capabilities.packed:
-        raise TypeError(no_such_type(descriptor.data_type, capabilities))
+        raise TypeError(f"data type is {descriptor.data_type}; this device has {', '.join(capabilities.data_types)}")
     problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)
     if problem is not None:
         raise TypeError(problem)

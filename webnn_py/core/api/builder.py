@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.core.api.argument_checks import named, no_such_type, refuse_progress
+from webnn_py.core.api.argument_checks import check_descriptor, named, refuse_progress
 from webnn_py.core.api.buffer import MLBuffer
 from webnn_py.core.api.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.core.api.context import MLContext
@@ -18,7 +18,6 @@ from webnn_py.core.api.graph import MLGraph
 from webnn_py.core.api.limits import check_operands, check_outputs, limits_of
 from webnn_py.core.api.refused_calls import rejected_promise, report_refusal
 from webnn_py.core.descriptors import (
-    MLOperandDataType,
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     check_dimensions,
@@ -121,7 +120,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         if text in self._input_names and not any(each.allows_equal_names for each in self._extensions):
             raise TypeError(f"input(): name is {shown(text)}; another input of this builder has it")
         # spec: input 4
-        self._check_dimensions("input", descriptor)
+        self._check_descriptor("input", descriptor)
         # spec: input 5-6
         operand = self._leaf(Input(descriptor, text), "input", text)
         self._input_names.add(text)
@@ -189,7 +188,7 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         # spec: constant(descriptor, buffer) 1
         self.check_can_build("constant")
         # spec: constant(descriptor, buffer) 2
-        self._check_dimensions("constant", descriptor)
+        self._check_descriptor("constant", descriptor)
         try:
             # spec: constant(descriptor, buffer) 3, 4.2
             copied = host_copy(value, descriptor)
@@ -218,19 +217,19 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
             raise ValueError("constant(): a shared array must be read-only, C-contiguous and in native byte order")
         descriptor = MLOperandDescriptor(data_type_of(array), array.shape)
         self.check_can_build("constant")
-        self._check_dimensions("constant", descriptor)
+        self._check_descriptor("constant", descriptor)
         return self._leaf(Constant(descriptor, array, key), "constant")
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         number = converted("constant(): the value", ml_number, value)
-        checked = self._descriptor("constant", data_type, ()).data_type
+        descriptor = self._descriptor("constant", data_type, ())
         # spec: constant(dataType, value) 1
         self.check_can_build("constant")
-        self._check_data_type("constant", checked)
+        self._check_descriptor("constant", descriptor)
         # spec: constant(dataType, value) 2
-        data = np.array(cast_number(number, checked), checked)
+        data = np.array(cast_number(number, descriptor.data_type), descriptor.data_type)
         # spec: constant(dataType, value) 3-5
-        return self._leaf(Constant(MLOperandDescriptor(checked, ()), data), "constant")
+        return self._leaf(Constant(descriptor, data), "constant")
 
     def _constant_of_buffer(self, buffer: MLBuffer, data_type: object, shape: Any) -> MLOperand:
         if data_type is not None or shape is not None:
@@ -519,17 +518,11 @@ class MLGraphBuilder(NotCopied, OperatorMethods):
         except TypeError as error:
             raise TypeError(f"{method}(): {error}") from None
 
-    def _check_dimensions(self, method: str, descriptor: MLOperandDescriptor) -> None:
-        self._check_data_type(method, descriptor.data_type)
+    def _check_descriptor(self, method: str, descriptor: MLOperandDescriptor) -> None:
         try:
-            self._check_size(descriptor)
-        except Refused as refusal:
-            raise TypeError(f"{method}(): {refusal}") from None
-
-    def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
-        known = self._capabilities
-        if data_type not in known.data_types + known.packed:
-            raise TypeError(f"{method}(): {no_such_type(data_type, known)}")
+            check_descriptor(descriptor, self._capabilities)
+        except TypeError as error:
+            raise TypeError(f"{method}(): {error}") from None
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
         # spec: MLOperandDescriptor check dimensions 1-5
