@@ -9,7 +9,7 @@ import pytest
 from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError, open_ml, profiling
 from webnn_py.core.device.backend import KernelNode, KernelTiming
 from webnn_py.profiling import measuring
-from webnn_py.profiling.measuring import DeviceRates, MeasuredRun, Measurement
+from webnn_py.profiling.measuring import DeviceRates, MeasuredRun, Measurement, rates_of
 from webnn_py.profiling.report import GraphProfile
 from webnn_py.saved_graphs import SavedGraphs
 
@@ -26,7 +26,7 @@ def _times_kernels(backend):
 @pytest.fixture
 def rated(context, _times_kernels):
     """Return a context whose device has known rates, since measuring them takes a while."""
-    context.device.rates["float32"] = RATES
+    rates_of(context.device)["float32"] = RATES
     return context
 
 
@@ -147,7 +147,7 @@ async def test_a_loaded_graph_has_the_kernels_of_the_built_one(tmp_path, options
     saved = SavedGraphs(tmp_path)
     async with open_ml() as ml:
         context = await ml.create_context(**options)
-        context.device.rates["float32"] = RATES
+        rates_of(context.device)["float32"] = RATES
         graph = await perceptron(context)
         built = await profiling.profile(graph, {"x": X}, repeat=1)
         await saved.save("perceptron", graph)
@@ -164,7 +164,7 @@ async def test_a_device_that_does_not_time_kernels_is_refused(ml):
 
 @pytest.mark.usefixtures("_times_kernels")
 async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
-    context.device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
+    rates_of(context.device)["float16"] = attrs.evolve(RATES, data_type="float16")
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float16", shape=X.shape)
     graph = await builder.build({"y": builder.relu(x)})

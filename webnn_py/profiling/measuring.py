@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -183,9 +184,18 @@ async def measure(
     return Measurement(runs[1:], plain[1:], rows[1:], rates)
 
 
+_RATES: Final[WeakKeyDictionary[Device, dict[MLOperandDataType, DeviceRates]]] = WeakKeyDictionary()
+
+
+def rates_of(device: Device) -> dict[MLOperandDataType, DeviceRates]:
+    """Return the rates of a device that are known, by data type."""
+    return _RATES.setdefault(device, {})
+
+
 async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceRates:
     """Return the rates of a device; they are measured once."""
-    if data_type not in device.rates:
+    known = rates_of(device)
+    if data_type not in known:
         copied = multiplied = 0.0
         for byte_length in COPY_BYTES:
             seconds, moved = await _time_copy(device, data_type, byte_length)
@@ -198,9 +208,8 @@ async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceR
             if seconds > SHORT_SECONDS:
                 break
         timing = await time_timing(device) if copied > FAST_COPY else 0.0
-        device.rates[data_type] = DeviceRates(data_type, copied, multiplied, timing)
-    rates: DeviceRates = device.rates[data_type]
-    return rates
+        known[data_type] = DeviceRates(data_type, copied, multiplied, timing)
+    return known[data_type]
 
 
 async def time_timing(device: Device) -> float:

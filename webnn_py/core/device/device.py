@@ -96,7 +96,6 @@ class Device:
             backend.stage if isinstance(backend, StagesWrites) else methodcaller("copy")
         )
         self.is_lost = False
-        self.rates: dict[str, Any] = {}  # measured rates, by data type
         self.watch_kernels: Callable[[], Report] | None = None  # returns the reporter of the next dispatch
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
