@@ -18,7 +18,7 @@ import numpy as np
 import trio
 
 from webnn_py.core.api.graph import MLGraph
-from webnn_py.core.descriptors import FOUR_BITS, INT4, MLOperandDataType, MLOperandDescriptor
+from webnn_py.core.descriptors import FOUR_BITS, INT4, MLBufferDescriptor, MLOperandDataType, MLOperandDescriptor
 from webnn_py.core.device.backend import Capabilities, HostArray, OnProgress
 from webnn_py.core.device.device import GraphHandle
 from webnn_py.core.extension import Compile, Extension
@@ -48,6 +48,14 @@ class Int4(Extension):
     def capabilities(self, capabilities: Capabilities) -> Capabilities:
         """Add the data types."""
         return _with_four_bits(capabilities)
+
+    def buffer(self, descriptor: MLBufferDescriptor) -> None:
+        """Refuse a writable buffer of 4-bit elements: only outputs of graphs are of them."""
+        if descriptor.data_type in FOUR_BITS and descriptor.writable:
+            raise TypeError(
+                f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be "
+                "writable"
+            )
 
     def compile(self, graph: MLGraph, _source: Graph, step: Compile) -> Compile:
         """Replace 4-bit elements before a graph is compiled."""

@@ -29,7 +29,6 @@ from webnn_py.core.api.refused_calls import rejected_promise, report_refusal
 from webnn_py.core.api.release_queue import ReleaseQueue
 from webnn_py.core.api.weak_set import OrderedWeakSet
 from webnn_py.core.descriptors import (
-    FOUR_BITS,
     MLBufferDescriptor,
     MLOperandDataTypeLike,
     operand_descriptor,
@@ -704,11 +703,6 @@ class MLContext(Handle):
             raise self._lost_error(method)
 
     def _check_descriptor(self, descriptor: MLBufferDescriptor) -> None:
-        if descriptor.data_type in FOUR_BITS and descriptor.writable:
-            raise TypeError(
-                f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be "
-                "writable"
-            )
         check_descriptor(descriptor, self._capabilities)
         for extension in self._extensions:
             extension.buffer(descriptor)
