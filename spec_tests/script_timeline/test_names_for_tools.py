@@ -91,3 +91,12 @@ async def test_an_importer_goes_from_operands_to_values_and_back(context):
     with pytest.raises(TypeError, match="another builder"):
         other.value_of(y)
     (await builder.build({"y": again})).destroy()
+
+
+async def test_the_repr_of_a_graph_grows_with_its_nodes_not_with_the_ways_through_it(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[2])
+    for _ in range(50):
+        x = builder.add(x, x)
+    graph = await builder.build({"y": x}, keep_source=True)
+    assert 50 * len("<Node add(") < len(repr(graph.source)) < 50 * 200

@@ -139,6 +139,10 @@ class Node:
         label = in_brackets(self.label)
         return f"{self.operator.spec_name}{label}({types})"
 
+    def __repr__(self) -> str:
+        """Leave out the nodes before it: where both operands come from one node, their text doubles at each."""
+        return f"<Node {self}>"
+
 
 @frozen(eq=False)
 class Graph:
