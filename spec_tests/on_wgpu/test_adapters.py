@@ -54,6 +54,28 @@ def test_without_a_gpu_no_driver_is_loaded_to_find_that_out(monkeypatch, set_ada
     assert looked
 
 
+AFTER_OTHERS = """
+import trio
+import wgpu
+
+wgpu.gpu.enumerate_adapters_sync()
+
+import webnn_py
+
+async def main():
+    async with webnn_py.open_ml() as ml:
+        print((await ml.create_context(backend="wgpu")).backend.name)
+
+trio.run(main)
+"""
+
+
+@needs_adapter
+def test_a_program_may_have_used_wgpu_before():
+    ran = subprocess.run([sys.executable, "-c", AFTER_OTHERS], check=False, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "wgpu\n"), ran.stderr
+
+
 QUIET = """
 import os
 import trio

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 import wgpu
-from wgpu.backends.wgpu_native import extras
+from wgpu.backends.wgpu_native import _helpers, extras
 
 from webnn_py.core.device.backend import BackendInfo, MLDeviceType
 from webnn_py.core.errors import NotSupportedError
@@ -58,7 +58,8 @@ def adapters() -> tuple[wgpu.GPUAdapter, ...]:
     display.
     """
     with _without_display_server():
-        extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
+        if _helpers._the_instance is None:  # else a program has used wgpu-py by itself
+            extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
         return tuple(wgpu.gpu.enumerate_adapters_sync())
 
 
