@@ -1,67 +1,13 @@
-"""Reshapes: what acts as one, the value that a chain of them starts from, those that passes draw, and their axes."""
+"""Reshapes that passes draw, and the axes before and after a reshape."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final
-from weakref import WeakKeyDictionary
 
 from webnn_py.core.descriptors import MLOperandDescriptor
-from webnn_py.core.graph import Node, Output, Value
+from webnn_py.core.graph import Node, Value
 from webnn_py.core.operators import movement
-
-_RESHAPED: Final[WeakKeyDictionary[Node, Value | None]] = WeakKeyDictionary()
-"""What :func:`reshaped_value` has found so far: it is asked again by each pass."""
-
-
-def origin_of(value: Value) -> Value:
-    """Return the value that a chain of reshapes starts from; the value itself where it is no reshape."""
-    found = reshaped_value(value.node) if isinstance(value, Output) else None
-    return value if found is None else found
-
-
-def reshaped_value(node: Node) -> Value | None:
-    """Return the value whose elements a reshape keeps in their order, before all reshapes in a row.
-
-    A transpose or a reduction may act as a reshape. It is found once for each node; None for one that does not.
-    """
-    if node in _RESHAPED:
-        return _RESHAPED[node]
-    found: Value | None = None
-    if _acts_as_reshape(node):
-        chain = [node]
-        for one in chain:  # a loop, since chains may be longer than Python's stack
-            found = one.inputs[0]
-            if isinstance(found, Output):
-                if found.node in _RESHAPED:
-                    found = _RESHAPED[found.node] or found
-                elif _acts_as_reshape(found.node):
-                    chain.append(found.node)
-        for one in chain[1:]:
-            _RESHAPED[one] = found
-    _RESHAPED[node] = found
-    return found
-
-
-def _acts_as_reshape(node: Node) -> bool:
-    """Return whether a node is a reshape, or a transpose or a reduction that acts as one."""
-    operator = node.operator
-    if operator is movement.reshape:
-        return True
-    if operator is movement.transpose:
-        order = node.options["permutation"]
-        return _keeps_order(node.inputs[0].descriptor.shape, None if order is None else tuple(order))
-    return operator.keeps_one_element and node.operand("input").element_count == node.outputs[0].element_count
-
-
-@lru_cache(1024)  # most calls repeat earlier arguments
-def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) -> bool:
-    """Return whether a transpose keeps the order of the axes that are longer than 1."""
-    order = permutation or range(len(shape))[::-1]
-    long = [axis for axis in order if shape[axis] > 1]
-    return long == sorted(long)
 
 
 def long(shape: Sequence[int]) -> list[int]:
