@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from threading import RLock
-from types import EllipsisType
 from typing import Any, Final
 from weakref import ref
 
@@ -15,7 +14,6 @@ import attrs
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.frozen import frozen
 from webnn_py.core.message_text import in_brackets
-from webnn_py.core.operators import movement
 from webnn_py.core.operators.declaration import Operator
 
 _MAKING: Final = RLock()
@@ -30,11 +28,6 @@ class Value:
     """An edge of the graph: the data of one operand."""
 
     descriptor: MLOperandDescriptor
-
-    @property
-    def origin(self) -> Value:
-        """The value that a chain of reshapes starts from; the value itself where it is no reshape."""
-        return self
 
 
 @frozen(eq=False)
@@ -64,12 +57,6 @@ class Output(Value):
     node: Node
     index: int
 
-    @property
-    def origin(self) -> Value:
-        """The value that a chain of reshapes starts from; the value itself where it is no reshape."""
-        found = self.node.reshapes
-        return self if found is None else found
-
 
 @frozen(eq=False)
 class Node:
@@ -93,7 +80,6 @@ class Node:
     label: str = ""
     drawn: tuple[int, ...] = ()
     inputs: tuple[Value, ...] = attrs.field(init=False, repr=False)
-    _reshapes: Value | EllipsisType | None = attrs.field(init=False, repr=False, default=...)  # not looked for yet
     _results: tuple[ref[Output], ...] = attrs.field(init=False, repr=False, default=())
 
     @inputs.default
@@ -136,32 +122,6 @@ class Node:
                 object.__setattr__(self, "_results", tuple(map(ref, results)))
             return results
 
-    @property
-    def reshapes(self) -> Value | None:
-        """The value whose elements a reshape keeps in their order, before all reshapes in a row; None for other nodes.
-
-        A transpose or a reduction may act as a reshape. It is found once for each node.
-        """
-        found = self._reshapes
-        return self._find_reshapes() if found is ... else found
-
-    def _find_reshapes(self) -> Value | None:
-        found: Value | None = None
-        if _acts_as_reshape(self):
-            chain = [self]
-            for node in chain:  # a loop, since chains may be longer than Python's stack
-                found = node.inputs[0]
-                if isinstance(found, Output):
-                    behind = found.node._reshapes
-                    if behind is ... and _acts_as_reshape(found.node):
-                        chain.append(found.node)
-                    elif isinstance(behind, Value):
-                        found = behind
-            for node in chain[1:]:
-                object.__setattr__(node, "_reshapes", found)
-        object.__setattr__(self, "_reshapes", found)
-        return found
-
     def value(self, name: str) -> Value:
         """Return the operand called ``name``, which is there and no sequence."""
         value = self.operands[name]
@@ -182,25 +142,6 @@ class Node:
     def __repr__(self) -> str:
         """Leave out the nodes before it: where both operands come from one node, their text doubles at each."""
         return f"<Node {self}>"
-
-
-def _acts_as_reshape(node: Node) -> bool:
-    """Return whether a node is a reshape, or a transpose or a reduction that acts as one."""
-    operator = node.operator
-    if operator is movement.reshape:
-        return True
-    if operator is movement.transpose:
-        order = node.options["permutation"]
-        return _keeps_order(node.inputs[0].descriptor.shape, None if order is None else tuple(order))
-    return operator.keeps_one_element and node.operand("input").element_count == node.outputs[0].element_count
-
-
-@lru_cache(1024)  # most calls repeat earlier arguments
-def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) -> bool:
-    """Return whether a transpose keeps the order of the axes that are longer than 1."""
-    order = permutation or range(len(shape))[::-1]
-    long = [axis for axis in order if shape[axis] > 1]
-    return long == sorted(long)
 
 
 @frozen(eq=False)

@@ -24,6 +24,7 @@ from webnn_py.devices.onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.devices.onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.devices.onnxruntime.session import BoundSession
 from webnn_py.devices.rewriting.passes import PassContext, ReadConstant
+from webnn_py.devices.rewriting.reshapes import acts_as_reshape
 from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.devices.worker_thread import SHORT_SECONDS, computing_time
 from webnn_py.onnx_export.body import Write
@@ -137,7 +138,7 @@ class OnnxruntimeGraph:
                     constants.add(value)
                 else:
                     is_constant = False
-            if is_constant and node.reshapes is None:
+            if is_constant and not acts_as_reshape(node):
                 return math.inf
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE

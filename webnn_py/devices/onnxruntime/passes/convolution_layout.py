@@ -17,7 +17,7 @@ from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.backend import HostArray
 from webnn_py.core.graph import Constant, Node, Output, Value
 from webnn_py.core.operators import matrix, movement
-from webnn_py.devices.rewriting.reshapes import reshaped
+from webnn_py.devices.rewriting.reshapes import acts_as_reshape, origin_of, reshaped
 
 BLOCK: Final = 8
 """The fewest channels of a block."""
@@ -56,12 +56,12 @@ def _as_product(node: Node, filters: Constant, data: HostArray) -> Value | None:
     has_one_window = filters.descriptor.shape[2:] == image.descriptor.shape[2:] and not any(
         node.options["padding"] or ()
     )
-    is_image_only_here = isinstance(image, Output) and image.node.reshapes is not None
+    is_image_only_here = isinstance(image, Output) and acts_as_reshape(image.node)
     if not has_one_window or not is_image_only_here or shape[1] >= BLOCK:
         return None
     length = math.prod(filters.descriptor.shape[1:])
     operands: dict[str, Value | tuple[Value, ...]] = {
-        "a": reshaped(image.origin, (shape[0], length), node),
+        "a": reshaped(origin_of(image), (shape[0], length), node),
         "b": _constant(data.reshape(shape[1], length), filters),
     }
     if "bias" in node.operands:

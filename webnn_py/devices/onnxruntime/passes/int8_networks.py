@@ -26,6 +26,7 @@ from webnn_py.devices.onnxruntime.own_operators.quantized_lstm import QUANTIZED_
 from webnn_py.devices.onnxruntime.passes.int8_row_order import Order, Weights, paired
 from webnn_py.devices.onnxruntime.passes.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
 from webnn_py.devices.rewriting.passes import ReadConstant
+from webnn_py.devices.rewriting.reshapes import origin_of
 
 MOST_PIECES: Final = 24
 """The most pieces that are faster to concatenate in their order than to gather as rows of the transpose."""
@@ -96,7 +97,7 @@ def _paired(networks: Sequence[Node], contents: ReadConstant) -> Mapping[Node, _
         w, r = (_signed(node, name, contents) for name in "wr")
         units = None if r is None else paired([r])
         if w is not None and r is not None and units is not None:
-            of_inputs[node.value("x").origin][node] = w, r, units
+            of_inputs[origin_of(node.value("x"))][node] = w, r, units
     found = {}
     for nodes in of_inputs.values():
         # An input that several networks read gets one order for all of them, if there is one.

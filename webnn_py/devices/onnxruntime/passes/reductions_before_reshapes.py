@@ -14,7 +14,7 @@ import attrs
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Node, Value
 from webnn_py.core.operators import movement
-from webnn_py.devices.rewriting.reshapes import long, places, reshaped
+from webnn_py.devices.rewriting.reshapes import long, origin_of, places, reshaped
 
 Shape = tuple[int, ...]
 
@@ -35,7 +35,7 @@ REDUCTIONS: Final = (
 def concat(node: Node) -> Sequence[Value] | None:
     """Concatenate before the reshapes, along an axis that all operands had."""
     given, axis = node.inputs, node.options["axis"]
-    origins = [value.origin for value in given]
+    origins = [origin_of(value) for value in given]
     found = [
         places(value.descriptor.shape, origin.descriptor.shape, axis)
         for value, origin in zip(given, origins, strict=True)
@@ -139,7 +139,7 @@ def broadcast_shape(small: Shape, shape: Shape, before: Shape) -> Shape | None:
 
 
 def _origin(node: Node) -> Value:
-    return node.value("input").origin
+    return origin_of(node.value("input"))
 
 
 def _along(node: Node, axes: Sequence[int]) -> list[int] | None:

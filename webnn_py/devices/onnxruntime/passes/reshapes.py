@@ -14,7 +14,7 @@ from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.onnxruntime.passes.reductions_before_reshapes import BEFORE, broadcast_shape, sliced
 from webnn_py.devices.onnxruntime.passes.scalar_ranks import give_numbers_ranks
 from webnn_py.devices.rewriting.node_rules import NodeRule
-from webnn_py.devices.rewriting.reshapes import long, reshaped
+from webnn_py.devices.rewriting.reshapes import acts_as_reshape, long, origin_of, reshaped
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Elementwise operators whose operands must all have the same rank."""
@@ -38,7 +38,7 @@ def move_reshapes(graph: Graph) -> NodeRule | None:
     Returns:
         The rule; None where the graph has no reshape.
     """
-    has_reshapes = any(node.reshapes is not None for node in graph.nodes)
+    has_reshapes = any(acts_as_reshape(node) for node in graph.nodes)
     return NodeRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
 
 
@@ -58,7 +58,7 @@ class _Reshaping:
         self._stuck, self._read_otherwise, self._read_twice = set(self._outputs), set(self._outputs), set[Value]()
         read: set[Value] = set()
         for node in reversed(graph.nodes):
-            if node.reshapes is not None:
+            if acts_as_reshape(node):
                 value = node.inputs[0]
                 (self._read_twice if value in read else read).add(value)
                 continue
@@ -68,7 +68,7 @@ class _Reshaping:
 
     def replace(self, node: Node, current: Node) -> Mapping[Value, Value] | None:
         """Return the replacements of a node's results; None where the node stays."""
-        if current.reshapes is not None:
+        if acts_as_reshape(current):
             value = self._only(_between_reshapes(current) if self._transposes_alone(node) else _as_one(current))
             is_constant_output = isinstance(value, Constant) and node.results[0] in self._outputs
             return None if value is current.results[0] or is_constant_output else {node.results[0]: value}
@@ -85,7 +85,7 @@ class _Reshaping:
         """Return the replacements of the results of an operator other than a reshape; None where it stays."""
         if node.operator is indexing.gather:
             return None if node.results[0] in self._read_otherwise else _as_slice(current)
-        if not any(isinstance(value, Output) and value.node.reshapes is not None for value in current.inputs):
+        if not any(isinstance(value, Output) and acts_as_reshape(value.node) for value in current.inputs):
             return None
         if node.operator.name in BEFORE:
             is_moved = self._lets_pass(node) and self._stuck.isdisjoint(_moving(node))
@@ -129,10 +129,11 @@ def _is_wide(value: Value, node: Node) -> bool:
 def _squeezed(graph: Graph) -> frozenset[Value]:
     """Return the results of reshapes that only add and remove axes of size 1, and the values computed from these."""
     found: set[Value] = set()
+    origins: dict[Value, Value] = {}
     for node in graph.nodes:
-        if node.reshapes is not None:
-            result = node.results[0]
-            is_squeezed = long(result.origin.descriptor.shape) == long(result.descriptor.shape)
+        if acts_as_reshape(node):
+            origin = origins[node.results[0]] = origins.get(node.inputs[0], node.inputs[0])
+            is_squeezed = long(origin.descriptor.shape) == long(node.outputs[0].shape)
         elif not found or found.isdisjoint(node.inputs):
             continue
         elif _is_of_elements(node.operator):
@@ -146,7 +147,7 @@ def _squeezed(graph: Graph) -> frozenset[Value]:
 
 def _as_one(node: Node) -> Value:
     """Return a reshape of the value before all reshapes in a row; the node's own result where that saves nothing."""
-    value, descriptor = node.value("input").origin, node.outputs[0]
+    value, descriptor = origin_of(node.value("input")), node.outputs[0]
     if value.descriptor.shape == descriptor.shape:
         return value
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
@@ -161,7 +162,7 @@ def _between_reshapes(node: Node) -> Value:
     if not isinstance(before, Output) or before.node.operator is not movement.transpose:
         return _as_one(node)
     value, output, order = before.node.inputs[0], node.outputs[0], before.node.options["permutation"]
-    origin = value.origin
+    origin = origin_of(value)
     shape, rank = origin.descriptor.shape, value.descriptor.rank
     are_long = (long(shape), long(before.descriptor.shape)) == (long(value.descriptor.shape), long(output.shape))
     if origin is value or not are_long or len(shape) != output.rank:
@@ -199,7 +200,7 @@ def _shape_before(node: Node) -> tuple[int, ...] | None:
     found, shape = None, node.outputs[0].shape
     for value in node.inputs:
         if isinstance(value, Output) and value.descriptor.shape == shape and _is_wide(value, node):
-            before = value.origin.descriptor.shape
+            before = origin_of(value).descriptor.shape
             if before == shape or found not in (None, before):
                 return None
             found = before
@@ -209,7 +210,7 @@ def _shape_before(node: Node) -> tuple[int, ...] | None:
 def _as_before(value: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
     """Return an operand in the shape that broadcasts to the shape before the reshape; None where there is none."""
     wanted = before if value.descriptor.shape == shape else broadcast_shape(value.descriptor.shape, shape, before)
-    origin = value.origin
+    origin = origin_of(value)
     if wanted is None or origin.descriptor.shape == wanted:
         return None if wanted is None else origin
     if not isinstance(value, Constant) or not isinstance(value.data, np.ndarray):

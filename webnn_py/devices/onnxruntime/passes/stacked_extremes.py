@@ -12,7 +12,7 @@ from webnn_py.core.graph import Graph, Node, Output, Value
 from webnn_py.core.operators import arithmetic, movement
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.rewriting.node_rules import NodeRule
-from webnn_py.devices.rewriting.reshapes import reshaped
+from webnn_py.devices.rewriting.reshapes import origin_of, reshaped
 
 OF_TWO: Final[Mapping[str, Operator[Any, Any]]] = {"reduce_max": arithmetic.max_, "reduce_min": arithmetic.min_}
 
@@ -74,7 +74,7 @@ def _is_of_stack(node: Node) -> bool:
 
 def _extreme(reduction: Node, stack: Node) -> Value:
     """Return the elementwise extreme of the stacked values, before their reshapes where they have one shape there."""
-    values = [value.origin for value in stack.inputs]
+    values = [origin_of(value) for value in stack.inputs]
     if len({value.descriptor.shape for value in values}) > 1:
         values = [*stack.inputs]
     value, drawn = values[0], (*stack.drawn, *reduction.drawn)

@@ -8,8 +8,9 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.core.graph import Constant, Output, Value
+from webnn_py.core.graph import Constant, Value
 from webnn_py.core.operators import conversion
+from webnn_py.devices.rewriting.reshapes import origin_of
 from webnn_py.devices.wgpu.codegen.entry_point import power_of_two
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue
 from webnn_py.devices.wgpu.codegen.gemm.computed_loader import ComputedLoader
@@ -183,7 +184,7 @@ class FourBitTiling:
     def common_point(self) -> int | None:
         """The zero point of all blocks, where it is known and the same; as it is stored, without a sign."""
         value = self.places[2]
-        points = value.origin if isinstance(value, Output) else value
+        points = origin_of(value)
         if not isinstance(points, Constant) or not isinstance(points.data, np.ndarray):
             return None
         packed = points.data.reshape(-1).view(np.uint8)
