@@ -7,10 +7,10 @@ types and ranks that can be expanded are found by expanding examples.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 
 import attrs
@@ -231,22 +231,12 @@ def _by_row(
 
 def _combinable(choices: list[DataTypes], can: set[tuple[MLOperandDataType, ...]]) -> list[DataTypes]:
     """Return as many choices as can all be combined."""
-    while any(combination not in can for combination in product(*choices)):
-        failures = {
-            (index, item): sum(
-                combination[index] == item and combination not in can for combination in product(*choices)
-            )
-            for index, items in enumerate(choices)
-            for item in items
-        }
-        worst_index, worst = max(failures, key=lambda place: failures[place] / _others(choices, place[0]))
-        choices[worst_index] = tuple(item for item in choices[worst_index] if item != worst)
+    while failing := [combination for combination in product(*choices) if combination not in can]:
+        failures = Counter(chain.from_iterable(map(enumerate, failing)))
+        # Of all combinations of an item, the largest share.
+        index, worst = max(failures, key=lambda place: failures[place] * len(choices[place[0]]))
+        choices[index] = tuple(item for item in choices[index] if item != worst)
     return choices
-
-
-def _others(choices: list[DataTypes], index: int) -> int:
-    """Return the number of combinations of an item of one choice."""
-    return math.prod(len(items) for other, items in enumerate(choices) if other != index)
 
 
 def _highest_rank(
