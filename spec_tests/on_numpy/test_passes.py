@@ -130,7 +130,8 @@ X = rng.normal(size=(1, 4, 6, 6)).astype(np.float32)
 
 def something_for_every_pass(b):
     filters = b.known((rng.normal(size=(4, 4, 3, 3)) / 6).astype(np.float32))
-    images = b.conv2d(b.given("x", X), filters)
+    mean, variance = (b.known(np.linspace(0.5, 1.5, 4, dtype=np.float32)) for _ in range(2))
+    images = b.batch_normalization(b.conv2d(b.given("x", X), filters), mean, variance)
     _, scale, (differences,) = quantized_by_range(b, images)
     rows = b.reshape(b.mul(differences, scale), [4, 16])
     small = np.linspace(0, 0.01, 16 * 64, dtype=np.float32).reshape(16, 64)

@@ -1,4 +1,4 @@
-"""Layer normalization on arrays, in blocks that stay in the cache; float16 in float32, rounded once."""
+"""Batch and layer normalization on arrays; float16 in float32, rounded once."""
 
 import math
 
@@ -14,10 +14,35 @@ from webnn_py.devices.numpy.scratch import allowance
 from webnn_py.devices.numpy.table import Array, Kernel, kernel, scalar
 
 BLOCK = 2**17
-"""The most elements of a block, unless a single group has more."""
+"""The most elements of a block of layer normalization, which stays in the cache, unless a single group has more."""
 
 LONG = 2**15
 """The elements of a group up to which BLAS sums it exactly enough."""
+
+
+@kernel(normalization.batch_normalization, work=lambda node: 4 * node.outputs[0].element_count)
+def batch_normalization(node: Node) -> Kernel:
+    """Make the kernel of a normalization that is not folded into a convolution."""
+    output = node.outputs[0]
+    along_axis = [-1 if axis == node.options["axis"] else 1 for axis in range(output.rank)]
+    epsilon = scalar(cast_number(node.options["epsilon"], output.data_type), "float32")
+    names = (*node.operands, "output")
+
+    def run(*arrays: Array) -> None:
+        given = dict(zip(names, arrays, strict=True))
+        of_features = {
+            name: float32(given[name]).reshape(along_axis) for name in names if name not in ("input", "output")
+        }
+        factor = of_features.get("scale", 1) / np.sqrt(of_features["variance"] + epsilon)
+        result = given["output"] if output.data_type == "float32" else np.empty(output.shape, np.float32)
+        np.subtract(float32(given["input"]), of_features["mean"], out=result)
+        np.multiply(result, factor, out=result)
+        if "bias" in of_features:
+            np.add(result, of_features["bias"], out=result)
+        if result is not given["output"]:
+            narrow(result, given["output"])
+
+    return run
 
 
 @kernel(normalization.layer_normalization, work=lambda node: 8 * node.outputs[0].element_count)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from webnn_py.core.graph import Graph
-from webnn_py.core.operators import conversion, matrix
+from webnn_py.core.operators import conversion, matrix, normalization
 from webnn_py.devices.numpy.table import constant_array
 from webnn_py.devices.rewriting.node_rules import NodeRule
-from webnn_py.devices.rewriting.passes import NodePass, PassContext, PassManager
+from webnn_py.devices.rewriting.passes import GraphPass, NodePass, PassContext, PassManager
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
 
@@ -35,7 +35,14 @@ def _widened_constants(graph: Graph, context: PassContext) -> NodeRule | None:
     return widened_constants(graph, context)
 
 
+def _folded(graph: Graph, context: PassContext) -> Graph:
+    from webnn_py.devices.rewriting.convolution_folding import folded  # noqa: PLC0415 - imported when it is used
+
+    return folded(graph, context.contents)
+
+
 PASSES: Final = PassManager(
+    GraphPass(name="convolution-folding", run=_folded, needs=frozenset({normalization.batch_normalization})),
     NodePass(name="dynamic-quantization", make=_dynamic_quantization, needs=frozenset({conversion.quantize_linear})),
     SUBNORMAL_CONSTANTS,
     NodePass(name="widened-constants", make=_widened_constants, needs=frozenset({matrix.matmul})),
