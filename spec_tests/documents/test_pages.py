@@ -114,7 +114,7 @@ def test_links_of_the_readme_are_absolute_or_text_on_a_package_index():
         shown = module.for_package_index(readme, source)
         assert LINK.findall(shown) == []
         assert ("https://example.org/webnn_py/blob/HEAD/CONTRIBUTING.md" in shown) == (source is not None)
-    assert "https://example.org/webnn_py/raw/HEAD/docs/timelines.svg" in shown
+    assert "https://example.org/webnn_py/raw/HEAD/docs/pictures/timeline.png" in shown
     linked = "[![seen](a.png)](b.md) [web](https://example.org)"
     there = "https://example.org/raw/HEAD/a.png", "https://example.org/blob/HEAD/b.md"
     assert module.for_package_index(linked, None) == " [web](https://example.org)"
