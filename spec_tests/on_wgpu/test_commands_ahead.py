@@ -30,7 +30,7 @@ def ahead(monkeypatch):
     ):
         monkeypatch.setattr(module, name, value)
     counts = []
-    sizes = lambda _self, _what, _launches, _copy=None, finished=(): counts.extend([len(finished)] if finished else [])  # noqa: E731
+    sizes = lambda _self, _what, _launches, finished=(): counts.extend([len(finished)] if finished else [])  # noqa: E731
     noted(monkeypatch, NativeQueue, "_submit", sizes)
     return counts
 

@@ -117,7 +117,7 @@ async def test_what_is_never_written_leaves_its_memory(ring):
 
 
 async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, ring, monkeypatch):
-    monkeypatch.setattr(ring, "_map", failing(MemoryError()))
+    noted(monkeypatch, ring, "_map", failing(MemoryError()))
     x = await made(gpu, 1000)
     gpu.write_buffer(x, numbers(1000))
     assert ring.byte_length == 0

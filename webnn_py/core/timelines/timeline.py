@@ -215,6 +215,8 @@ class Timeline(Generic[EntryT]):
                 pending = _raise(error)
             if pending is not None:
                 self._handed_over = entry, pending
+                if not queue:
+                    self._rest()
                 return
             self._running = None
             self._finished(entry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
@@ -41,8 +41,12 @@ from webnn_py.devices.wgpu.runtime.timestamps import FEATURE, TimedLaunches
 from webnn_py.devices.wgpu.runtime.transfers import (
     COPYING_THREADS,
     LONG_READ,
+    MOST_TOGETHER,
     SLICE_READ,
     SLICES_READ,
+    PendingRead,
+    ReadCopies,
+    StagedReads,
     as_bytes,
     copy_mapped,
 )
@@ -100,6 +104,7 @@ class WgpuBackend:
         self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
         self._uploads = UploadRing(device, self._queue, self._copiers)
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
+        self._reads: list[PendingRead] = []  # behind all that is collected
         self._watch = DeviceLossWatch(device, self._say_lost)
         if give_back is None:  # it may have been lost before; reported soon, when somebody listens
             self._watch.look_soon("the device had been lost before the context was created")
@@ -147,64 +152,106 @@ class WgpuBackend:
             raise
 
     def read(self, storage: Storage) -> InFlight[HostArray] | Coroutine[Any, Any, HostArray]:
-        """Submit a copy into a staging buffer; the answer waits for it.
+        """Collect a copy into a staging buffer, which reads share until anything else follows; the answer waits for it.
 
         A long one is copied in slices, and later operations wait until the last is submitted.
         """
         byte_length = storage.descriptor.byte_length
         if byte_length > LONG_READ:
             return self._read_in_slices(storage)
-        return InFlight(self._finish_read(storage.descriptor, *self._begin_slice(storage, 0, byte_length)))
+        if self._reads and sum(read.whole for read in self._reads) + byte_length > MOST_TOGETHER:
+            self.flush()
+            if storage.failure is not None:
+                raise RuntimeError(str(storage.failure))
+        read = self._collect_read(storage, 0, byte_length)
+        if storage.is_borrowed:  # at once, before the user can destroy it
+            self.flush()
+        return InFlight(self._finish_read(storage.descriptor, read))
 
-    async def _finish_read(self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket) -> HostArray:
+    async def _finish_read(self, descriptor: MLOperandDescriptor, read: PendingRead) -> HostArray:
         data: HostArray = np.empty(descriptor.shape, descriptor.data_type)
-        await self._finish_slice(as_bytes(data), staging, ticket)
+        await self._fetch(as_bytes(data), read)
         return data
 
     async def _read_in_slices(self, storage: Storage) -> HostArray:
         """Let the GPU copy some slices while the host copies one."""
         data: HostArray = np.empty(storage.descriptor.shape, storage.descriptor.data_type)
-        waiting: deque[tuple[HostArray, wgpu.GPUBuffer, Ticket]] = deque()
+        waiting: deque[tuple[HostArray, PendingRead]] = deque()
         for start in range(0, data.nbytes, SLICE_READ):
             if len(waiting) == SLICES_READ:
-                await self._finish_slice(*waiting.popleft())
+                await self._fetch(*waiting.popleft())
             part = as_bytes(data)[start : start + SLICE_READ]
-            waiting.append((part, *self._begin_slice(storage, start, part.nbytes)))
+            waiting.append((part, self._collect_read(storage, start, part.nbytes)))
+            self.flush()
         while waiting:
-            await self._finish_slice(*waiting.popleft())
+            await self._fetch(*waiting.popleft())
         return data
 
-    def _begin_slice(self, storage: Storage, start: int, byte_length: int) -> tuple[wgpu.GPUBuffer, Ticket]:
-        whole = -(-byte_length // 4) * 4
+    def _collect_read(self, storage: Storage, start: int, byte_length: int) -> PendingRead:
         try:
             self._check_usable(storage)
-            staging = self._staging.take(whole)
-            self._submit(partial(self._queue.submit_copy, storage.data, staging, whole, start))
-            self._uploads.map_again()
-            ticket = self._queue.map(staging, whole)
         except wgpu.GPUError:
             self._watch.look()
             raise
+        read = PendingRead(storage, storage.data, start, byte_length)
+        self._reads.append(read)
+        return read
+
+    def _submit_reads(self, reads: Sequence[PendingRead]) -> None:
+        """Submit what is collected, and behind it copies into one staging buffer, whose memory is asked for."""
+        byte_length = 0
+        for read in reads:
+            read.offset = byte_length
+            byte_length += read.whole
+        is_alone = len(reads) == 1 and not self._unsubmitted
+        try:
+            staging = self._staging.take(byte_length)
+            self._submit(partial(self._queue.submit_copies, ReadCopies(reads, staging)))
+            self._uploads.map_again()
+            ticket = self._queue.map(staging, byte_length)
+        except wgpu.GPUError as error:
+            self._watch.look()
+            for read in reads:  # what fails for one of them, or for what came before, leaves the others alone
+                if is_alone or read.storage.failure is not None:
+                    read.fail(error)
+                else:
+                    self._submit_reads([read])
+            return
         self._waiting.expect(ticket)
-        return staging, ticket
+        staged = StagedReads(staging, byte_length, ticket, len(reads))
+        for read in reads:
+            read.staged = staged
 
-    async def _finish_slice(self, target: HostArray, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
-        await self._wait(ticket)
-        self._check_mapped(staging, ticket)
-        source = np.frombuffer(self._queue.mapped_bytes(staging, -(-target.nbytes // 4) * 4), np.uint8, target.nbytes)
+    async def _fetch(self, target: HostArray, read: PendingRead) -> None:
+        """Copy the bytes of a read to the host when the GPU has them in the staging buffer."""
+        if read in self._reads:
+            self.flush()
+        if read.error is not None:
+            raise read.error
+        staged = read.staged
+        assert staged is not None  # noqa: S101 - flush() has submitted it or given it an error
+        if not staged.is_answered:
+            await self._wait(staged.ticket)
+            staged.is_answered = True
+        self._check_mapped(staged)
+        source = np.frombuffer(
+            self._queue.mapped_bytes(staged.buffer, staged.byte_length), np.uint8, target.nbytes, read.offset
+        )
         # What is another's device may be destroyed by another task.
-        look = None if self._give_back is not None else partial(self._check_mapped, staging, ticket)
+        look = None if self._give_back is not None else partial(self._check_mapped, staged)
         await copy_mapped(target, source, self._copiers, look)
-        self._queue.unmap(staging)
-        self._staging.give_back(staging)
+        staged.left -= 1
+        if not staged.left:
+            self._queue.unmap(staged.buffer)
+            self._staging.give_back(staged.buffer)
 
-    def _check_mapped(self, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
+    def _check_mapped(self, staged: StagedReads) -> None:
         # The device is asked, which takes 7 µs: the library says that memory is mapped which has gone with the device,
         # and ends the process when it is asked for it.
-        if ticket.done or is_lost(self.device):
-            staging.destroy()
+        if staged.ticket.done or is_lost(self.device):
+            staged.buffer.destroy()
             self._watch.look()
-            raise RuntimeError(ticket.done or "the device is lost")
+            raise RuntimeError(staged.ticket.done or "the device is lost")
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
         """Launch a copy like a dispatch; the first that needs a kernel compiles it in a worker thread."""
@@ -314,7 +361,7 @@ class WgpuBackend:
         self, method: str, storages: Iterable[Storage], written: Iterable[Storage], launch: Callable[[], None]
     ) -> None:
         borrowed = [storage for storage in storages if storage.is_borrowed]
-        if borrowed:
+        if borrowed or self._reads:
             self.flush()
         self._unsubmitted.append((method, written))
         try:
@@ -329,7 +376,10 @@ class WgpuBackend:
 
     def flush(self) -> None:
         """Submit what is collected; a failure is recorded in the buffers that it should have written."""
-        if self._unsubmitted:
+        if self._reads:
+            reads, self._reads = self._reads, []
+            self._submit_reads(reads)
+        elif self._unsubmitted:
             try:
                 self._submit(self._queue.submit)
             except wgpu.GPUError:

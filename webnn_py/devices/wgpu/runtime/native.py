@@ -293,7 +293,7 @@ class NativeQueue:
             if self._is_idle:
                 finished, count = ahead.take()
                 if count:
-                    self._submit("dispatch", self._take_launches(), None, finished)
+                    self._submit("dispatch", self._take_launches(), finished)
                     launches = launches[count:]
         waiting = [*self._take_launches(), *launches]
         piece = FIRST_SUBMITTED if self._is_idle and len(waiting) >= LEAST_LAUNCHES else MOST_COLLECTED
@@ -344,27 +344,23 @@ class NativeQueue:
         if self._has_fills and not self.ending.done():
             self._submit("build", [])
 
-    def submit_copy(
-        self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int, source_offset: int = 0
-    ) -> None:
-        """Submit what is collected, and a copy from one buffer to another behind it."""
-        self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length, source_offset))
+    def submit_copies(self, copies: Encodes) -> None:
+        """Submit what is collected, and copies behind it."""
+        self._submit("copy", [*self._take_launches(), copies])
 
     def _take_launches(self) -> list[Command]:
         launches, self._launches = self._launches, []
         return launches
 
-    def _submit(
-        self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None, finished: Sequence[Any] = ()
-    ) -> None:
-        """Submit what is collected, and behind it a copy from one buffer to another, or what was finished before.
+    def _submit(self, what: str, launches: Sequence[Command], finished: Sequence[Any] = ()) -> None:
+        """Submit what is collected, and behind it what was finished before.
 
         Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
         not raised but ends the process.
         """
         commands = [*finished]
         try:
-            commands.insert(0, self.encoded(what, launches, copy))
+            commands.insert(0, self.encoded(what, launches))
             self._submissions += 1
             self._has_fills = False
             with checked("submit"):
@@ -372,8 +368,8 @@ class NativeQueue:
         finally:
             self.give_up(commands)
 
-    def encoded(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> Any:
-        """Return a command buffer of launches and a copy behind them, as a raw handle.
+    def encoded(self, what: str, launches: Sequence[Command]) -> Any:
+        """Return a command buffer of launches, as a raw handle.
 
         Raises:
             wgpu.GPUError: they cannot be encoded.
@@ -384,8 +380,6 @@ class NativeQueue:
                 encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
                 if launches:
                     self._encode_launches(encoder, launches)
-                if copy is not None:
-                    copy.encode(encoder)
                 commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
         except BaseException:
             if commands != ffi.NULL:
