@@ -1,12 +1,13 @@
 """Constants with a key are on a device once for all graphs of a context that use them, in each form."""
 
 from hashlib import blake2b
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 from spec_tests.support.computing import run_graph
-from spec_tests.support.stand_ins import noted
+from spec_tests.support.stand_ins import failing, noted
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.core.device.backend import Memory
 from webnn_py.devices.numpy import executable as numpy_executable
@@ -258,17 +259,14 @@ async def test_a_small_constant_without_a_key_is_identified_by_its_bytes_and_a_l
 
 
 async def test_a_build_that_fails_leaves_no_shared_constant(device, context, monkeypatch):
-    monkeypatch.setattr(
-        "webnn_py.devices.wgpu.runtime.executable.KernelLaunch"
-        if context.backend.name == "wgpu"
-        else "webnn_py.devices.onnxruntime.engine.EngineOptions.session"
-        if context.backend.name == "onnxruntime"
-        else "webnn_py.devices.numpy.executable.NumpyGraph._make_kernels",
-        lambda *_, **__: 1 / 0,
-    )
-    with pytest.raises(OperationError, match="division by zero"):
-        await build(context, linear, 3)
-    monkeypatch.undo()
+    owner, name = {
+        "wgpu": ("webnn_py.devices.wgpu.runtime.executable", "KernelLaunch"),
+        "onnxruntime": ("webnn_py.devices.onnxruntime.engine:EngineOptions", "session"),
+    }.get(context.backend.name, ("webnn_py.devices.numpy.executable:NumpyGraph", "_make_kernels"))
+    with monkeypatch.context() as patched:
+        noted(patched, resolve_name(owner), name, failing(ZeroDivisionError("division by zero")))
+        with pytest.raises(OperationError, match="division by zero"):
+            await build(context, linear, 3)
     graph = await build(context, linear, 3)
     expected = await build(context, linear, 3, is_keyed=False)
     results = [await computed(context, one) for one in (graph, expected)]

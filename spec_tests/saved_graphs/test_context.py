@@ -172,6 +172,27 @@ async def test_loaded_graphs_have_keyed_constants_in_common(ml, backend, options
     assert await computed(context, second)
 
 
+@pytest.mark.parametrize("order", ["built, loaded", "loaded, built"])
+async def test_built_and_loaded_graphs_have_keyed_constants_in_common(ml, backend, options, saved, order):
+    if backend in {"reference", "onnxruntime"}:
+        pytest.skip("it has no constants in common")
+    context = await ml.create_context(**options)
+    b, outputs = network(context, is_keyed=True)
+    built = await b.build(outputs, keep_source=True)
+    await context.drain()
+    alone = context.statistics().live_bytes
+    await saved.save("k", built)
+    if order == "loaded, built":
+        built.destroy()
+    loaded = await saved.load(context, "k")
+    if order == "loaded, built":
+        b, outputs = network(context, is_keyed=True)
+        built = await b.build(outputs)
+    await context.drain()
+    assert context.statistics().live_bytes - alone < alone - 8 * 4 * 9 * 4, "the largest of the constants is there twice"
+    assert await computed(context, built) == await computed(context, loaded)
+
+
 async def test_built_and_loaded_graphs_release_all_their_memory(context, saved):
     b, outputs = network(context)
     built = await b.build(outputs, keep_source=True)

@@ -2,15 +2,15 @@
 
 A constant with a key equals any other of that key, data type and shape. Values that a compiler computes from keyed
 constants alone are equal as well: a folded value by its operators and options, a converted constant by the kernel that
-writes it. So each gets an *identity*, a digest, and is made and kept once for all graphs that use it. Graphs without
-keys have no identities, and nothing is computed for them.
+writes it. So each gets an *identity*, and is made and kept once for all graphs that use it. Graphs without keys have no
+identities, and nothing is computed for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -18,21 +18,76 @@ import numpy as np
 from webnn_py.core.device.backend import Memory
 from webnn_py.core.graph import Constant, Graph, Node, Value
 
-Identity = bytes
-"""A digest."""
-
 LARGEST_UNKEYED: Final = 4096
 """The bytes up to which a constant without a key is identified by its contents, if it is combined with keyed ones."""
 
 
+@final
+class Identity:
+    """The contents of constants of a context: there is one for all that are equal, made by :class:`.SharedConstants`.
+
+    Args:
+        text: a repr of how they are made.
+        sources: what they are made of: keys, digests, and other identities.
+        digest: their digest, if it is known.
+    """
+
+    __slots__ = ("__weakref__", "_digest", "_sources", "_text")
+
+    def __init__(self, text: str, sources: tuple[Hashable, ...], digest: bytes | None = None) -> None:
+        self._text = text
+        self._sources = sources
+        self._digest = digest
+
+    @property
+    def digest(self) -> bytes | None:
+        """A digest that is the same in all processes; None where an array that a key was made of is gone."""
+        waiting = [self]  # not by recursion, since values may be computed in any number of steps
+        while waiting:
+            identity = waiting[-1]
+            unknown = [one for one in identity._sources if isinstance(one, Identity) and one._digest is None]
+            if unknown and identity._digest is None:
+                waiting += unknown
+                continue
+            waiting.pop()
+            if identity._digest is None:
+                sources = [one._digest if isinstance(one, Identity) else one for one in identity._sources]
+                try:
+                    identity._digest = digest(identity._text, *sources)
+                except ReferenceError:
+                    return None
+        return self._digest
+
+
 class SharedConstants:
-    """The memory of constants by their identity, as long as a graph of the context holds it.
+    """The identities of constants, and their memory, as long as a graph of the context holds it.
 
     Builds look up and enter memory; the device timeline runs one build at a time, and releases between builds.
     """
 
     def __init__(self) -> None:
         self._memory: WeakValueDictionary[Hashable, Memory] = WeakValueDictionary()
+        self._identities: WeakValueDictionary[Hashable, Identity] = WeakValueDictionary()
+        self._saved: WeakValueDictionary[bytes, Identity] = WeakValueDictionary()
+
+    def identity(self, text: str, *sources: Hashable) -> Identity:
+        """Return the identity of what is made in one way of the same sources."""
+        known = self._identities.get((text, sources))
+        if known is None:
+            known = Identity(text, sources)
+            if self._saved and (made := known.digest) is not None:
+                known = self._saved.setdefault(made, known)
+            self._identities[text, sources] = known
+        return known
+
+    def saved_identity(self, saved: bytes, byte_length: int) -> Identity:
+        """Return the identity of a digest; those of memory of its size are compared with it."""
+        known = self._saved.get(saved)
+        if known is None:
+            alike = [one for one, memory in self._memory.items() if memory.byte_length == byte_length]
+            found = (one for one in alike if isinstance(one, Identity) and one.digest == saved)
+            known = self._saved[saved] = next(found, None) or Identity("saved", (), saved)
+        return known
 
     def find(self, identity: Hashable | None) -> Memory | None:
         """Return the memory of a constant; None where there is none."""
@@ -50,10 +105,12 @@ class Identities:
     Args:
         graph: the graph.
         folded: its nodes that depend on no input, in an order in which they can run.
+        shared: makes them.
     """
 
-    def __init__(self, graph: Graph, folded: Iterable[Node]) -> None:
-        self._digests: dict[Value, Identity] = {}
+    def __init__(self, graph: Graph, folded: Iterable[Node], shared: SharedConstants) -> None:
+        self._shared = shared
+        self._known: dict[Value, Identity | bytes] = {}
         self._keyed: set[Value] = set()
         constants = {value for node in graph.nodes for value in node.inputs if isinstance(value, Constant)}
         if all(constant.key is None for constant in constants):
@@ -65,38 +122,42 @@ class Identities:
 
     def of(self, value: Value) -> Identity | None:
         """Return the identity of a value; None if it depends on no key, or on a constant that is not hashed."""
-        return self._digests[value] if value in self._keyed else None
+        known = self._known[value] if value in self._keyed else None
+        return known if isinstance(known, Identity) else None
 
     def _add_constant(self, constant: Constant) -> None:
         if constant.key is not None:
-            self._digests[constant] = digest("constant", constant.descriptor, constant.key)
+            self._known[constant] = self._shared.identity(repr(("constant", constant.descriptor)), constant.key)
             self._keyed.add(constant)
             return
         contents = digest_of_contents(constant.data)
         if contents is not None:
-            self._digests[constant] = digest("contents", constant.descriptor, contents)
+            self._known[constant] = digest("contents", constant.descriptor, contents)
 
     def _add_node(self, node: Node) -> None:
         inputs = list(node.inputs)
-        if not all(value in self._digests for value in inputs):
+        if not all(value in self._known for value in inputs):
             return
         # The operand that each is: the lengths of the sequences identify them.
         operands = [(name, len(item) if isinstance(item, tuple) else None) for name, item in node.operands.items()]
         options = sorted(node.options.items())
-        of_node = digest("node", node.operator.name, operands, options, *(self._digests[value] for value in inputs))
         is_keyed = not self._keyed.isdisjoint(inputs)
+        sources = [self._known[value] for value in inputs]
         for result in node.results:
-            self._digests[result] = digest("result", result.index, result.descriptor, of_node)
+            text = repr(("node", node.operator.name, operands, options, result.index, result.descriptor))
             if is_keyed:
+                self._known[result] = self._shared.identity(text, *sources)
                 self._keyed.add(result)
+            else:
+                self._known[result] = digest(text, *sources)
 
 
-def digest(*parts: object) -> Identity:
+def digest(*parts: object) -> bytes:
     """Return a digest of parts, given reprs that identify them."""
     return blake2b(repr(parts).encode(), digest_size=32).digest()
 
 
-def digest_of_contents(data: object) -> Identity | None:
+def digest_of_contents(data: object) -> bytes | None:
     """Return a digest of a small array's bytes; None for a large array, and for any other object."""
     if not isinstance(data, np.ndarray) or data.nbytes > LARGEST_UNKEYED:
         return None

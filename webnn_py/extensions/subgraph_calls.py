@@ -30,7 +30,7 @@ from webnn_py.devices.composites.drawn_out import drawn_out, spelled_out
 from webnn_py.devices.composites.subgraph_call import SUBGRAPH_CALL
 from webnn_py.devices.content_keys import ContentKey
 from webnn_py.devices.long_steps import give_way
-from webnn_py.devices.shared_constants import Identity, digest
+from webnn_py.devices.shared_constants import digest
 from webnn_py.extensions.named_subgraphs import NamedOperator, named_operator
 
 
@@ -210,9 +210,9 @@ def _decomposed(graph: Graph, operator: Operator[..., Any]) -> Graph:
     return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator is operator else None)
 
 
-def _structure(graph: Graph) -> dict[str, Identity]:
+def _structure(graph: Graph) -> dict[str, bytes]:
     """Return a digest for each output, equal for graphs of the same operators, options, constants and inputs."""
-    digests: dict[Value, Identity] = {value: digest("input", name) for name, value in graph.inputs.items()}
+    digests: dict[Value, bytes] = {value: digest("input", name) for name, value in graph.inputs.items()}
     for constant in graph.constants:
         assert isinstance(constant.data, np.ndarray)  # noqa: S101 - others have been refused
         digests[constant] = digest("constant", constant.descriptor, ContentKey(constant.data).digest)

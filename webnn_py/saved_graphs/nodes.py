@@ -49,7 +49,10 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
 
 
 def _hexadecimal(key: Hashable | None) -> str | None:
-    return key.digest.hex() if isinstance(key, ContentKey) else None
+    try:
+        return key.digest.hex() if isinstance(key, ContentKey) else None
+    except ReferenceError:  # of another array than the constant's, which is gone
+        return None
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> Bytes:

@@ -163,5 +163,5 @@ def gpu_loss_wakes_nobody(wake, listener, reason, device=None):
 
 
 @FAULTS.at(f"{RUNTIME}.executable.identities_of_forms", "spec_tests/device/test_shared_constants.py")
-def gpu_forms_of_constants_are_not_shared(identities, kernels):
-    return dict.fromkeys(identities(kernels))
+def gpu_forms_of_constants_are_not_shared(identities, kernels, constants):
+    return dict.fromkeys(identities(kernels, constants))

@@ -164,7 +164,7 @@ class NumpyGraph:
         produced = {result for node in folded for result in node.results}
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
         constants = [value for value in needed if isinstance(value, Constant) or value in produced]
-        identities = Identities(graph, folded)
+        identities = Identities(graph, folded, shared)
         there: dict[Value, Memory] = {}
         for value in constants:
             found = shared.find(identities.of(value))

@@ -221,8 +221,9 @@ class ConversionContext(Builder):
             if narrow != name:
                 self.expenses.add_bytes(array.nbytes)
                 array = narrowed(array, narrow)
+        array = read_only(array)
         try:
-            return self._builder.constant_shared(read_only(array), self._constants.key_of(array))
+            return self._builder.constant_shared(array, self._constants.key_of(array))
         except TypeError as error:
             raise Refused(str(error)) from error
 

@@ -22,7 +22,7 @@ from webnn_py.devices.compiled_plan import CompiledPlan
 from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.saved_code import Bytes, SavedCode
-from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
+from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants, digest_of_contents
 from webnn_py.devices.wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
 from webnn_py.devices.wgpu.lowering import LoweringContext, lowered
 from webnn_py.devices.wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
@@ -89,7 +89,7 @@ class WgpuGraph:
         self._begin(resources, keeps=fold)
         graph, self.passes = PASSES.run(graph, PassContext())
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
-        identities = Identities(graph, folded)
+        identities = Identities(graph, folded, resources.constants)
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
         context = LoweringContext(known=known, identity_of=identities.of, begin=self._take_written, joins=fold)
@@ -183,7 +183,9 @@ class WgpuGraph:
     def _memory_of(self, plan: SavedMemory) -> wgpu.GPUBuffer:
         if plan.contents is None:
             return self.allocate(plan.byte_length, "intermediates")
-        memory, is_new = self._constant_memory(plan.identity, plan.byte_length, "constant")
+        saved, constants = plan.digest, self._resources.constants
+        identity = None if saved is None else constants.saved_identity(saved, plan.byte_length)
+        memory, is_new = self._constant_memory(identity, plan.byte_length, "constant")
         if is_new:
             upload(self._queue.fill, memory, np.frombuffer(plan.contents, np.uint8))
         return memory
@@ -195,8 +197,8 @@ class WgpuGraph:
 
     def saved(self, contents: Mapping[DeviceMemory, Bytes]) -> SavedCode:
         """Return the kernels, written down with the contents of :meth:`constant_memory`."""
-        identities = {memory.data: identity for identity, memory in self._shared.items()}
-        return to_saved([step.kernel for step in self._steps], self._memory, contents, identities)
+        digests = {memory.data: identity.digest for identity, memory in self._shared.items()}
+        return to_saved([step.kernel for step in self._steps], self._memory, contents, digests)
 
     @property
     def byte_length(self) -> int:
@@ -286,7 +288,7 @@ class WgpuGraph:
 
     def _missing_forms(self, prologue: Sequence[Kernel], kernels: Sequence[Kernel]) -> list[Kernel]:
         """Give other forms of constants their memory; return the kernels that make those that no graph has yet."""
-        identities = identities_of_forms(prologue)
+        identities = identities_of_forms(prologue, self._resources.constants)
         needed = {buffer for kernel in kernels for buffer in kernel.reads}
         missing: list[Kernel] = []
         for kernel in reversed(prologue):
@@ -444,7 +446,7 @@ def upload(
     write(buffer, np.ascontiguousarray(data), data.nbytes)
 
 
-def identities_of_forms(kernels: Sequence[Kernel]) -> dict[Buffer, Identity | None]:
+def identities_of_forms(kernels: Sequence[Kernel], constants: SharedConstants) -> dict[Buffer, Identity | None]:
     """Return the identities of what kernels write that read constants alone, in the order in which they run."""
     identities: dict[Buffer, Identity | None] = {}
     for kernel in kernels:
@@ -455,5 +457,6 @@ def identities_of_forms(kernels: Sequence[Kernel]) -> dict[Buffer, Identity | No
         is_known = any(keyed) and all(whole)
         for index, buffer in enumerate(kernel.writes):
             is_whole = is_known and buffer not in identities  # written by several, it is nobody's alone
-            identities[buffer] = digest("form", kernel.source, kernel.workgroups, index, whole) if is_whole else None
+            text = repr(("form", kernel.source, kernel.workgroups, index))
+            identities[buffer] = constants.identity(text, *whole) if is_whole else None
     return identities

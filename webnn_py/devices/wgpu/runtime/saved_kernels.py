@@ -9,7 +9,6 @@ import attrs
 
 from webnn_py.core.device.backend import KernelNode
 from webnn_py.devices.saved_code import Bytes, SavedCode, UnusableFileError
-from webnn_py.devices.shared_constants import Identity
 from webnn_py.devices.wgpu.passes.arena import BufferRange, DeviceMemory
 from webnn_py.devices.wgpu.records.buffer import Buffer
 from webnn_py.devices.wgpu.records.kernel import Kernel
@@ -23,12 +22,12 @@ class SavedMemory:
 
     Attributes:
         byte_length: its size.
-        identity: of a constant that graphs may have in common.
+        digest: that of the identity of a constant that graphs may have in common.
         contents: of a constant; None where intermediates lie.
     """
 
     byte_length: int
-    identity: Identity | None
+    digest: bytes | None
     contents: Bytes | None
 
 
@@ -51,7 +50,7 @@ def to_saved(
     kernels: Sequence[Kernel],
     ranges: Mapping[Buffer, BufferRange],
     contents: Mapping[DeviceMemory, Bytes],
-    identities: Mapping[DeviceMemory, Identity],
+    digests: Mapping[DeviceMemory, bytes | None],
 ) -> SavedCode:
     """Write kernels down.
 
@@ -59,7 +58,7 @@ def to_saved(
         kernels: in the order in which they run.
         ranges: where blocks and constants lie.
         contents: the bytes of the GPU buffers that hold constants.
-        identities: of those that graphs may have in common.
+        digests: those of the identities of constants that graphs may have in common.
     """
     numbers: dict[Buffer, int] = {}
     memories: dict[DeviceMemory, int] = {}
@@ -76,8 +75,8 @@ def to_saved(
         place = ranges[buffer]
         if place.buffer not in memories:
             memories[place.buffer] = len(memory)
-            identity = identities.get(place.buffer)
-            text = None if identity is None else identity.hex()
+            digest = digests.get(place.buffer)
+            text = None if digest is None else digest.hex()
             memory.append([place.buffer.size, text, place.buffer in contents])
         buffers.append([buffer.kind, buffer.byte_length, memories[place.buffer], place.offset, place.byte_length])
     document = {
@@ -130,7 +129,7 @@ def from_saved(code: SavedCode) -> SavedKernels:
         for index, (label, source, reads, writes, (x, y, z), nodes) in enumerate(document["kernels"])
     ]
     memory = [
-        SavedMemory(byte_length, None if identity is None else bytes.fromhex(identity), next(blobs) if filled else None)
-        for byte_length, identity, filled in document["memory"]
+        SavedMemory(byte_length, None if digest is None else bytes.fromhex(digest), next(blobs) if filled else None)
+        for byte_length, digest, filled in document["memory"]
     ]
     return SavedKernels(kernels, memory, places)
