@@ -14,6 +14,7 @@ from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.codegen.gemm import measured_tiles, selection, tile_choice, tiled
 from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import HOPPER
 from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 FOLDER = Path(__file__).parent
 PARTS = 5
@@ -101,6 +102,13 @@ def check_kernels(ml, compiled):
         assert compiled[-1][0] == kernels
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def as_hardware(request, monkeypatch):
+    """Let the software adapter have the queue of hardware, but in the tests of its own queue."""
+    if request.path.stem != "test_software_queue":
+        monkeypatch.setattr(wgpu_backend, "SoftwareQueue", NativeQueue)
 
 
 @pytest.fixture

@@ -22,13 +22,15 @@ import signal, sys
 from pathlib import Path
 import numpy as np, trio
 from webnn_py import open_ml
+from webnn_py.devices.wgpu.adapters import choose, request_device
 
 signal.signal(signal.SIGABRT, lambda *_: print("a handler ran", flush=True))
 sys.excepthook = lambda *_: print("a hook ran", flush=True)
 
 async def main():
     async with open_ml() as ml:
-        context = await ml.create_context(backend="wgpu")
+        device = request_device(choose("default", software=True))
+        context = await ml.create_context(gpu_device=device)  # which submits in this thread, as to hardware
         buffer = await context.create_buffer(data_type="float32", shape=[2], readable=True, writable=True)
         context.write_buffer(buffer, np.ones(2, np.float32))
         print((await context.read_buffer(buffer)).tolist(), flush=True)

@@ -189,7 +189,9 @@ async def test_built_and_loaded_graphs_have_keyed_constants_in_common(ml, backen
         b, outputs = network(context, is_keyed=True)
         built = await b.build(outputs)
     await context.drain()
-    assert context.statistics().live_bytes - alone < alone - 8 * 4 * 9 * 4, "the largest of the constants is there twice"
+    assert context.statistics().live_bytes - alone < alone - 8 * 4 * 9 * 4, (
+        "the largest of the constants is there twice"
+    )
     assert await computed(context, built) == await computed(context, loaded)
 
 

@@ -37,6 +37,7 @@ from webnn_py.devices.wgpu.runtime.native import BufferClear, NativeQueue, Ticke
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 from webnn_py.devices.wgpu.runtime.saved_kernels import from_saved
 from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
+from webnn_py.devices.wgpu.runtime.software_queue import SoftwareQueue
 from webnn_py.devices.wgpu.runtime.timestamps import FEATURE, TimedLaunches
 from webnn_py.devices.wgpu.runtime.transfers import (
     COPYING_THREADS,
@@ -93,7 +94,8 @@ class WgpuBackend:
         self._give_back = give_back
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = capabilities_of(longest_operand(device), shader_int64=self._features.shader_int64)
-        self._queue = NativeQueue(device)
+        is_software = device.adapter.info["adapter_type"] == "CPU"
+        self._queue = SoftwareQueue(device) if is_software and give_back is not None else NativeQueue(device)
         self._cached = cached
         self._pipelines = Pipelines.on_device(device, cached)
         self._resources = GraphResources(device, self._queue, self._pipelines, self._features, SharedConstants())
@@ -286,7 +288,7 @@ class WgpuBackend:
 
     async def _free(self, data: wgpu.GPUBuffer, ticket: Ticket) -> None:
         await self._wait(ticket)
-        data.destroy()
+        await self._queue.destroy(data.destroy)
 
     def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
         """Return a user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
@@ -300,6 +302,7 @@ class WgpuBackend:
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
         """Return the memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
         self.flush()  # the user's submissions come behind what is collected
+        self._queue.catch_up()
         return LentBuffer(storage.data, self.device, come_back, is_out)
 
     # --- graphs ----------------------------------------------------------------------------------------------
@@ -415,7 +418,7 @@ class WgpuBackend:
 
     async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
         await self._wait(ticket)
-        compiled.release()
+        await self._queue.destroy(compiled.release)
 
     # --- the end ---------------------------------------------------------------------------------------------
 
@@ -435,6 +438,7 @@ class WgpuBackend:
         self.lost = to_nobody
         self._staging.close()
         self._uploads.close()
+        self._queue.close()
         self._pipelines.close(self._cached)
         self._copiers.shutdown(wait=False)
         del self._copiers  # here, where interrupts are held off: its threads have weak references with callbacks

@@ -11,8 +11,9 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from itertools import count, groupby
 from threading import get_ident
 from time import perf_counter, sleep
@@ -48,6 +49,11 @@ class Ticket:
         self.behind = behind  # so many submissions of its queue
         self.number = next(_NUMBERS)
         _PENDING[self.number] = self
+
+    def fail(self, error: str) -> None:
+        """Answer it with an error: nothing was asked of the library."""
+        del _PENDING[self.number]
+        self.done = error
 
     @property
     def userdata(self) -> Any:
@@ -253,7 +259,12 @@ class NativeQueue:
 
     Submissions are made in the thread that this was made in, the event loop's: a task that destroyed the device between
     the check of a submission and the submission itself would end the process.
+
+    Attributes:
+        most_collected: as many launches are submitted without waiting for more.
     """
+
+    most_collected = MOST_COLLECTED
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
         self._owner = device  # a thread may still be polling when nobody else has the device any more
@@ -296,11 +307,12 @@ class NativeQueue:
                     self._submit("dispatch", self._take_launches(), finished)
                     launches = launches[count:]
         waiting = [*self._take_launches(), *launches]
-        piece = FIRST_SUBMITTED if self._is_idle and len(waiting) >= LEAST_LAUNCHES else MOST_COLLECTED
+        is_first = self._is_idle and len(waiting) >= LEAST_LAUNCHES
+        piece = min(FIRST_SUBMITTED, self.most_collected) if is_first else self.most_collected
         while len(waiting) >= piece:
             self._submit("dispatch", waiting[:piece])
             del waiting[:piece]
-            piece = min(2 * piece, MOST_COLLECTED)
+            piece = min(2 * piece, self.most_collected)
         self._launches = waiting
 
     @staticmethod
@@ -326,9 +338,8 @@ class NativeQueue:
 
     def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
-        with checked("write"):
-            self.submit()
-            lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
+        self.submit()
+        self._in_turn(partial(self._write, "write", buffer, data, byte_length))
 
     def fill(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data`` into memory that nothing has used yet; in any thread.
@@ -336,7 +347,10 @@ class NativeQueue:
         The library keeps a copy on the host until the next submission.
         """
         self._has_fills = True
-        with checked("fill"):
+        self._write("fill", buffer, data, byte_length)
+
+    def _write(self, what: str, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
+        with checked(what):
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
     def submit_fills(self) -> None:
@@ -358,15 +372,40 @@ class NativeQueue:
         Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
         not raised but ends the process.
         """
-        commands = [*finished]
         try:
-            commands.insert(0, self.encoded(what, launches))
-            self._submissions += 1
-            self._has_fills = False
+            encoded = self.encoded(what, launches)
+        except BaseException:
+            self.give_up(finished)
+            raise
+        self._submissions += 1
+        self._has_fills = False
+        self._in_turn(partial(self._hand_over, [encoded, *finished]))
+
+    def _hand_over(self, commands: Sequence[Any]) -> None:
+        try:
             with checked("submit"):
                 lib.wgpuQueueSubmit(self._queue, len(commands), ffi.new("WGPUCommandBuffer[]", commands))
         finally:
             self.give_up(commands)
+
+    def _in_turn(self, call: Callable[[], None], ticket: Ticket | None = None) -> None:
+        """Make a call that uses the queue, behind all that came before.
+
+        Args:
+            call: the call.
+            ticket: what it asks for.
+        """
+        call()
+
+    def catch_up(self) -> None:
+        """Wait until the library has been given all that was submitted, before a user submits by himself."""
+
+    async def destroy(self, destroy: Callable[[], None]) -> None:
+        """Call what destroys memory, which waits for a submission that is under way."""
+        destroy()
+
+    def close(self) -> None:
+        """Nothing more comes."""
 
     def encoded(self, what: str, launches: Sequence[Command]) -> Any:
         """Return a command buffer of launches, as a raw handle.
@@ -406,10 +445,13 @@ class NativeQueue:
         """Ask for the buffer's memory on the host's side, to read or to write it."""
         mode = lib.WGPUMapMode_Write if writes else lib.WGPUMapMode_Read
         ticket = Ticket(self._submissions)
+        self._in_turn(partial(self._ask_for_memory, buffer, mode, byte_length, ticket), ticket)
+        return ticket
+
+    def _ask_for_memory(self, buffer: wgpu.GPUBuffer, mode: Any, byte_length: int, ticket: Ticket) -> None:
         self._map_info.userdata1 = ticket.userdata
         with checked("map"):
             lib.wgpuBufferMapAsync(buffer._internal, mode, 0, byte_length, self._map_info[0])
-        return ticket
 
     @staticmethod
     def mapped_bytes(buffer: wgpu.GPUBuffer, byte_length: int, *, writes: bool = False) -> memoryview:
@@ -429,11 +471,14 @@ class NativeQueue:
         """Submit what is collected; a ticket for everything so far."""
         self.submit()
         ticket = Ticket(self._submissions)
+        self._in_turn(partial(self._ask_for_end, ticket), ticket)
+        return ticket
+
+    def _ask_for_end(self, ticket: Ticket) -> None:
         info = ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _work_done, ticket.userdata
         with checked("work done"):
             lib.wgpuQueueOnSubmittedWorkDone(self._queue, info[0])
-        return ticket
 
     def poll(self, *, wait: bool) -> bool:
         """Let finished work say so; with ``wait``, block until everything submitted has finished.

@@ -1,0 +1,118 @@
+"""The queue of a software adapter, whose driver compiles and computes within each submission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread, get_ident
+from time import sleep
+from typing import Any, final
+
+import trio
+import wgpu
+
+from webnn_py.devices.wgpu.runtime.native import Command, NativeQueue, Ticket, is_lost
+
+Call = tuple[Callable[[], None], Future[None]]
+
+
+def _make_calls(calls: SimpleQueue[Call | None]) -> None:
+    """Make calls in turn, until None comes."""
+    while (entry := calls.get()) is not None:
+        call, done = entry
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - as an executor does it
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+        del entry, call, done  # while none comes, it must not keep what they refer to
+
+
+@final
+class SoftwareQueue(NativeQueue):
+    """Makes all calls that submit, or wait for a submission, in a thread, in their order; so the event loop goes on.
+
+    Only for devices that no user can destroy meanwhile: the process would end.
+    """
+
+    most_collected = 4
+    """Few, since what is submitted goes on when the context is lost; a kernel may take a second to compile."""
+
+    def __init__(self, device: wgpu.GPUDevice) -> None:
+        super().__init__(device)
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._is_closed = False
+        self._error = ""
+        self._last: Future[None] = Future()  # of all calls
+        self._last.set_result(None)
+        # An executor takes no calls while the program ends, when contexts are closed.
+        Thread(target=_make_calls, args=[self._calls], name="webnn-software-gpu", daemon=True).start()
+
+    def _in_turn(self, call: Callable[[], None], ticket: Ticket | None = None) -> None:
+        make = partial(self._make, call, ticket)
+        if self._is_closed:
+            make()
+        else:
+            self._last = self._put(make)
+
+    def _put(self, call: Callable[[], None]) -> Future[None]:
+        done: Future[None] = Future()
+        self._calls.put((call, done))
+        return done
+
+    def _make(self, call: Callable[[], None], ticket: Ticket | None) -> None:
+        """Make a call and give the answers to it, in the thread."""
+        try:
+            if self._error and ticket is not None:
+                raise wgpu.GPUError(self._error)
+            call()
+            super().poll(wait=True)
+        except wgpu.GPUError as error:
+            if ticket is None:
+                self._error = str(error)  # nothing that is read later would be right
+            elif ticket.done is None:
+                ticket.fail(str(error))
+
+    def _hand_over(self, commands: Sequence[Any]) -> None:
+        if self.ending.done() or is_lost(self._owner):
+            self.give_up(commands)  # on a lost device the library ends the process
+        else:
+            super()._hand_over(commands)
+
+    def run(self, launches: Sequence[Command]) -> None:
+        """Submit kernels by themselves; a build goes on when they have run, since it may destroy what they used."""
+        super().run(launches)
+        if get_ident() != self._thread:
+            self._last.result()
+
+    def poll(self, *, wait: bool) -> bool:
+        """Return whether everything submitted has finished; with ``wait``, block until it has."""
+        if wait:
+            self._last.result()
+        else:
+            sleep(0)  # lets the thread have the interpreter
+        return self._last.done()
+
+    def catch_up(self) -> None:
+        """Wait for the thread, in that of the event loop."""
+        self._last.result()
+
+    async def destroy(self, destroy: Callable[[], None]) -> None:
+        """Call what destroys memory in the thread."""
+        if self._is_closed:
+            destroy()
+            return
+        destroyed = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+        future = self._put(destroy)
+        future.add_done_callback(lambda _: token.run_sync_soon(destroyed.set))
+        await destroyed.wait()
+        future.result()
+
+    def close(self) -> None:
+        """End the thread; nothing that may come afterwards takes long."""
+        self._is_closed = True
+        self._calls.put(None)
