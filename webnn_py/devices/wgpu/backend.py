@@ -31,7 +31,7 @@ from webnn_py.devices.wgpu.records.recently_used import Room
 from webnn_py.devices.wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.devices.wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.devices.wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
-from webnn_py.devices.wgpu.runtime.executable import GraphResources, WgpuGraph, upload
+from webnn_py.devices.wgpu.runtime.executable import GraphResources, WgpuGraph
 from webnn_py.devices.wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.devices.wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
@@ -51,7 +51,7 @@ from webnn_py.devices.wgpu.runtime.transfers import (
     as_bytes,
     copy_mapped,
 )
-from webnn_py.devices.wgpu.runtime.uploads import StagedBytes, UploadRing
+from webnn_py.devices.wgpu.runtime.uploads import ConstantUploads, StagedBytes, UploadRing, upload
 from webnn_py.devices.wgpu.runtime.waiting import Waiting, WaitPolicy
 
 T = TypeVar("T")
@@ -98,12 +98,15 @@ class WgpuBackend:
         self._queue = SoftwareQueue(device) if is_software and give_back is not None else NativeQueue(device)
         self._cached = cached
         self._pipelines = Pipelines.on_device(device, cached)
-        self._resources = GraphResources(device, self._queue, self._pipelines, self._features, SharedConstants())
+        self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
+        self._constants = ConstantUploads(device, self._queue, None if give_back is None else self._copiers)
+        self._resources = GraphResources(
+            device, self._queue, self._pipelines, self._features, SharedConstants(), self._constants
+        )
         self._staging = ReadbackPool(device)
         self._copies = BufferCopies(device)
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = Waiting(self._queue, waiting, self._pipelines)
-        self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
         self._uploads = UploadRing(device, self._queue, self._copiers)
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
         self._reads: list[PendingRead] = []  # behind all that is collected
@@ -314,11 +317,19 @@ class WgpuBackend:
     async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
         """Compile in a worker thread, and submit the constants that it has uploaded."""
         try:
-            compiled = await trio.to_thread.run_sync(function, *given, limiter=self._compiling)
+            compiled = await trio.to_thread.run_sync(self._uploaded, function, *given, limiter=self._compiling)
             self._queue.submit_fills()
         except Exception:
             self._watch.look()
             raise
+        return compiled
+
+    def _uploaded(self, function: Callable[..., T], *given: Any) -> T:
+        try:
+            compiled = function(*given)
+            self._constants.submit()
+        finally:
+            self._constants.end()
         return compiled
 
     def statistics(self) -> Mapping[str, int]:
@@ -441,6 +452,7 @@ class WgpuBackend:
         self._queue.close()
         self._pipelines.close(self._cached)
         self._copiers.shutdown(wait=False)
+        self._constants.close()
         del self._copiers  # here, where interrupts are held off: its threads have weak references with callbacks
         if self._give_back is not None:
             self._give_back()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import attrs
 import numpy as np
@@ -37,6 +37,7 @@ from webnn_py.devices.wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.devices.wgpu.runtime.saved_kernels import SavedKernels, SavedMemory, to_saved
 from webnn_py.devices.wgpu.runtime.timestamps import TimedLaunches
+from webnn_py.devices.wgpu.runtime.uploads import ConstantUploads
 
 MOST_GROUPS: Final = 64
 """The most bind groups that are kept for one kernel's inputs and outputs."""
@@ -52,6 +53,7 @@ class GraphResources:
         pipelines: its pipelines.
         features: the features that kernels may use.
         constants: the constants that graphs have in common.
+        uploads: copies constants to the device.
     """
 
     device: wgpu.GPUDevice
@@ -59,6 +61,7 @@ class GraphResources:
     pipelines: Pipelines
     features: Features
     constants: SharedConstants
+    uploads: ConstantUploads
 
 
 class WgpuGraph:
@@ -187,7 +190,7 @@ class WgpuGraph:
         identity = None if saved is None else constants.saved_identity(saved, plan.byte_length)
         memory, is_new = self._constant_memory(identity, plan.byte_length, "constant")
         if is_new:
-            upload(self._queue.fill, memory, np.frombuffer(plan.contents, np.uint8))
+            self._resources.uploads.fill(memory, np.frombuffer(plan.contents, np.uint8))
         return memory
 
     def constant_memory(self) -> list[DeviceMemory]:
@@ -240,7 +243,11 @@ class WgpuGraph:
 
     def run_now(self, outputs: Mapping[str, Storage]) -> None:
         """Run a graph without inputs now, by itself, from any thread."""
-        self._queue.run([step.launch({}, outputs) for step in self._steps])
+        self._run_now([step.launch({}, outputs) for step in self._steps])
+
+    def _run_now(self, launches: Sequence[Launch]) -> None:
+        self._resources.uploads.submit()
+        self._queue.run(launches)
 
     def release(self) -> None:
         """Give the memory back; the GPU keeps it until it has finished with it."""
@@ -311,7 +318,7 @@ class WgpuGraph:
         if not prologue:
             return
         steps = [KernelLaunch(self, kernel, pipeline) for kernel, pipeline in zip(prologue, pipelines, strict=False)]
-        self._queue.run([step.launch({}, {}) for step in steps])
+        self._run_now([step.launch({}, {}) for step in steps])
         needed = {buffer for kernel in kernels for buffer in kernel.reads}
         kept = {buffer.identity for buffer in needed}
         for buffer in {buffer for kernel in prologue for buffer in kernel.reads} - needed:
@@ -364,7 +371,7 @@ class WgpuGraph:
         if isinstance(buffer.data, np.ndarray):
             memory, is_new = self._constant_memory(buffer.identity, buffer.byte_length, "constant")
             if is_new:
-                upload(self._queue.fill, memory, buffer.data)
+                self._resources.uploads.fill(memory, buffer.data)
             return memory
         if not isinstance(buffer.data, wgpu.GPUBuffer):
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
@@ -427,23 +434,6 @@ class KernelLaunch:
             ]
             group = self._groups[key] = self._graph.bind(self.kernel, ranges)
         return (self._pipeline._internal, group._internal, *self.kernel.workgroups, group)
-
-
-def upload(
-    write: Callable[[wgpu.GPUBuffer, Any, int], None], buffer: wgpu.GPUBuffer, data: np.ndarray[Any, Any]
-) -> None:
-    """Copy host bytes into a buffer; the queue wants a multiple of four bytes, and the buffer has room for it.
-
-    Args:
-        write: copies, in a way of the queue's.
-        buffer: copy into this.
-        data: the bytes.
-    """
-    if data.nbytes % 4:
-        whole = np.zeros(-(-data.nbytes // 4) * 4, np.uint8)
-        whole[: data.nbytes] = data.reshape(-1).view(np.uint8)
-        data = whole
-    write(buffer, np.ascontiguousarray(data), data.nbytes)
 
 
 def identities_of_forms(kernels: Sequence[Kernel], constants: SharedConstants) -> dict[Buffer, Identity | None]:

@@ -1,4 +1,4 @@
-"""The bytes of writes in mapped memory, which is kept and bounded: the host copies once, at the call.
+"""The bytes of writes and constants in mapped memory, which is bounded and used in turn: the host copies once.
 
 Slices of mapped memory come in sizes that are powers of two. The GPU copies out of them together with the kernels that
 follow. A slice that has been copied is mapped again when the GPU says so.
@@ -7,12 +7,13 @@ follow. A slice that has been copied is mapped again when the GPU says so.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import numpy as np
+import trio
 import wgpu
 from trio.lowlevel import enable_ki_protection
 
@@ -31,6 +32,12 @@ MOST_STAGED: Final = 2**29
 
 KEPT: Final = 2**28
 """The most bytes of mapped memory that are kept for the next writes."""
+
+LEAST_CONSTANT: Final = 2**20
+"""Constants of fewer bytes go through the queue, for which the library takes memory anew each time."""
+
+MOST_SLICES: Final = 6
+"""The most slices of a build; each is twice as long as the one before, up to the size of a whole one."""
 
 UPLOAD: Final = wgpu.BufferUsage.MAP_WRITE | wgpu.BufferUsage.COPY_SRC
 
@@ -77,6 +84,23 @@ class StagedBytes:
     def __del__(self) -> None:
         for piece in self.take():
             self._ring.keep(piece)
+
+
+def upload(
+    write: Callable[[wgpu.GPUBuffer, Any, int], None], buffer: wgpu.GPUBuffer, data: np.ndarray[Any, Any]
+) -> None:
+    """Copy host bytes into a buffer; the queue wants a multiple of four bytes, and the buffer has room for it.
+
+    Args:
+        write: copies, in a way of the queue's.
+        buffer: copy into this.
+        data: the bytes.
+    """
+    if data.nbytes % 4:
+        whole = np.zeros(-(-data.nbytes // 4) * 4, np.uint8)
+        whole[: data.nbytes] = data.reshape(-1).view(np.uint8)
+        data = whole
+    write(buffer, np.ascontiguousarray(data), data.nbytes)
 
 
 class UploadRing:
@@ -212,3 +236,92 @@ class UploadRing:
             buffer.destroy()
         self._all = {}
         self.byte_length = 0
+
+
+class ConstantUploads:
+    """Copies constants into fresh memory in the thread of a build, large ones through a few slices.
+
+    Args:
+        device: whose memory.
+        queue: of the context.
+        copiers: threads that copy into slices; None for a device that may be destroyed meanwhile, with its mapped
+            memory: then all constants go through the queue.
+    """
+
+    def __init__(self, device: wgpu.GPUDevice, queue: NativeQueue, copiers: ThreadPoolExecutor | None) -> None:
+        self._device = device
+        self._queue = queue
+        self._copiers = copiers
+        self._all: list[wgpu.GPUBuffer] = []
+        self._on_the_way: deque[tuple[Ticket, wgpu.GPUBuffer]] = deque()
+        self._open: MappedSlice | None = None
+        self._used = 0  # bytes of the open slice
+        self._copies: list[BufferCopy] = []  # out of it
+
+    def fill(self, target: wgpu.GPUBuffer, data: HostArray) -> None:
+        """Copy ``data`` into ``target``; :meth:`submit` has to come later.
+
+        Raises:
+            wgpu.GPUError: there is no memory, or the device is lost.
+        """
+        if self._copiers is None or data.nbytes < LEAST_CONSTANT:
+            upload(self._queue.fill, target, data)
+            return
+        source = as_bytes(np.ascontiguousarray(data))
+        for start in range(0, source.nbytes, SLICE):
+            part = source[start : start + SLICE]
+            whole = -(-part.nbytes // 4) * 4
+            memory, offset = self._room(whole)
+            copy_in_shares(memory[: part.nbytes], part, self._copiers)
+            memory[part.nbytes :] = 0
+            piece = cast("MappedSlice", self._open)
+            self._copies.append(BufferCopy(piece.buffer, target, whole, offset, start))
+
+    def _room(self, byte_length: int) -> tuple[np.ndarray[Any, Any], int]:
+        """Return so many bytes of a slice, and their offset in it."""
+        if self._open is None or self._used + byte_length > self._open.buffer.size:
+            self.submit()
+            self._open, self._used = self._next_slice(byte_length), 0
+        offset, self._used = self._used, self._used + byte_length
+        return self._open.memory[offset : self._used], offset
+
+    def _next_slice(self, byte_length: int) -> MappedSlice:
+        if len(self._all) < MOST_SLICES:
+            size = max(byte_length, 2 * self._all[-1].size if self._all else 0)
+            size = min(SLICE, 1 << (size - 1).bit_length())
+            buffer = self._device.create_buffer(label="constants", size=size, usage=UPLOAD, mapped_at_creation=True)
+            self._all.append(buffer)
+        else:
+            index = next(i for i, (_, buffer) in enumerate(self._on_the_way) if buffer.size >= byte_length)
+            ticket, buffer = self._on_the_way[index]
+            del self._on_the_way[index]
+            while ticket.done is None:
+                self._queue.look_for(ticket)
+            if ticket.done or is_lost(self._device):
+                raise wgpu.GPUError(ticket.done or "the device is lost")
+        memory = self._queue.mapped_bytes(buffer, buffer.size, writes=True)
+        return MappedSlice(buffer, np.frombuffer(memory, np.uint8))
+
+    def submit(self) -> None:
+        """Submit all copies so far."""
+        if self._open is not None:
+            piece, self._open = self._open, None
+            trio.from_thread.run_sync(self._submit, piece.buffer)
+
+    def _submit(self, buffer: wgpu.GPUBuffer) -> None:
+        copies, self._copies = self._copies, []
+        self._queue.unmap(buffer)
+        self._queue.run(copies)
+        self._on_the_way.append((self._queue.map(buffer, buffer.size, writes=True), buffer))
+
+    def end(self) -> None:
+        """Give the slices back; what is not submitted is dropped."""
+        self._queue.catch_up()
+        for buffer in self._all:
+            buffer.destroy()
+        self._all, self._copies, self._open = [], [], None
+        self._on_the_way.clear()
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._copiers = None
