@@ -17,7 +17,7 @@ OTHERS: dict[str, set[str]] = {
     "command/info.py": {"_size"},
     "command/loading.py": {"_size"},
     "command/to_javascript.py": {"_size"},
-    "devices/wgpu/runtime/buffer_sharing.py": {"_device"},
+    "devices/wgpu/engines/engine.py": {"_device"},
     "runtime/bindings.py": {"_descriptor", "_hold"},
     "runtime/environment.py": {"_create"},
     "runtime/generation/conversation.py": {"_opened"},

@@ -53,7 +53,7 @@ async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu
     np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
     with monkeypatch.context() as patched:
         refuse = failing(wgpu.GPUValidationError("the queue is closed"))
-        patched.setattr(queue, "_encode_launches", refuse)
+        patched.setattr(queue.engine, "encode_pass", refuse)
         gpu.dispatch(graph, {"x": x}, {"y": y})
         await quiet(gpu)  # nothing more comes, so what is collected is submitted
     with tracing.trace(ml) as trace:

@@ -84,7 +84,7 @@ async def test_a_submission_that_fails_marks_what_copies_should_have_written(gpu
     await gpu.drain()
     with monkeypatch.context() as patched:
         refuse = failing(wgpu.GPUValidationError("the queue is closed"))
-        patched.setattr(gpu.device.backend._queue, "_encode_launches", refuse)
+        patched.setattr(gpu.device.backend._queue.engine, f"encode_{method.removesuffix('_buffer')}", refuse)
         copy_buffer(gpu, source, target) if method == "copy_buffer" else clear_buffer(gpu, target)
         await quiet(gpu)
     with pytest.raises(UnknownError, match=rf"{method}\(\) failed: the queue is closed"):

@@ -1,12 +1,13 @@
 """The check of indices that ``pytest --check-indices`` puts into all kernels finds indices out of range."""
 
+import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.checked_indices import check_indices, with_checks
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, UnknownError
-from webnn_py.devices.wgpu.runtime import pipelines
+from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 
 
 @pytest.fixture
@@ -40,16 +41,17 @@ async def test_kernels_that_are_checked_compute_the_same(attend):
 @pytest.mark.usefixtures("_checks")
 @pytest.mark.parametrize("line", ["tile[", "o[", "out0[", "left[", "in0["])
 async def test_an_index_outside_is_found(attend, monkeypatch, line):
-    make = pipelines.trusted_module
+    make = Pipelines._make
 
-    def shift(device, code, label):
+    def shift(cache, kernel, layout):
+        code = kernel.source
         indexed = [place for place in code.split("\n") if line in place and "var<" not in place]
         for place in indexed:
             start = place.index(line) + len(line)
             code = code.replace(place, f"{place[:start]}1000000u + {place[start:]}")
-        return make(device, code, label)
+        return make(cache, attrs.evolve(kernel, source=code), layout)
 
-    monkeypatch.setattr(pipelines, "trusted_module", shift)
+    monkeypatch.setattr(Pipelines, "_make", shift)
     with pytest.raises(UnknownError, match="an index lies outside in the kernel"):
         await attend()
 

@@ -30,7 +30,7 @@ def ahead(monkeypatch):
     ):
         monkeypatch.setattr(module, name, value)
     counts = []
-    sizes = lambda _self, _what, _launches, finished=(): counts.extend([len(finished)] if finished else [])  # noqa: E731
+    sizes = lambda _self, _launches, finished=(): counts.extend([len(finished)] if finished else [])  # noqa: E731
     noted(monkeypatch, NativeQueue, "_submit", sizes)
     return counts
 
@@ -95,7 +95,7 @@ async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
 
 async def test_a_released_graph_lets_go_of_it(gpu, queue, ahead, monkeypatch):
     model, *_ = await used(gpu)
-    given_up = noted(monkeypatch, queue, "give_up", len)
+    given_up = noted(monkeypatch, queue.engine, "release", len)
     model.graph.destroy()
     await gpu.drain()
     assert PIECES in given_up

@@ -12,7 +12,7 @@ from spec_tests.support.buffers import zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from spec_tests.support.stand_ins import noted
-from spec_tests.support.watched_device import assert_lost, quiet
+from spec_tests.support.watched_device import assert_lost, finish_work, quiet
 from webnn_py import InvalidStateError, MLPromise, OperationError, UnknownError
 from webnn_py.buffer_copies import clear_buffer, copy_buffer
 
@@ -82,7 +82,7 @@ async def test_a_read_whose_device_is_lost_before_the_bytes_are_copied_is_reject
 
     def lose(ticket):
         while when == "behind the answer" and ticket.done is None:  # another operation's look brings it
-            queue.poll(wait=True)
+            queue.wait(ticket, is_shared=False)
         backend.device.destroy()
 
     noted(monkeypatch, backend, "_wait", lose)
@@ -97,10 +97,10 @@ async def test_a_device_that_is_destroyed_when_a_read_has_been_answered_rejects_
     backend = gpu.device.backend
     poll = queue.poll
 
-    def answer_then_destroy(*, wait):
-        poll(wait=True)
+    def answer_then_destroy():
+        finish_work(backend)
         backend.device.destroy()
-        return poll(wait=True)  # which lets go of the memory
+        poll()  # which lets go of the memory
 
     with monkeypatch.context() as patch:
         patch.setattr(queue, "poll", answer_then_destroy)

@@ -5,7 +5,6 @@ import numpy as np
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import MLGraphBuilder
-from webnn_py.devices.wgpu.runtime import native
 from webnn_py.devices.wgpu.runtime.executable import MOST_GROUPS
 
 
@@ -22,7 +21,7 @@ async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu):
 
 
 class CallsOfLibrary:
-    """wgpu-native, and the names of the functions of the queue that are called."""
+    """An engine's C functions, and the names of the functions of the queue that are called."""
 
     def __init__(self, library):
         self._library = library
@@ -34,9 +33,9 @@ class CallsOfLibrary:
         return getattr(self._library, name)
 
 
-async def test_a_build_submits_its_constants_and_leaves_nothing_of_them_to_the_first_dispatch(gpu, monkeypatch):
-    library = CallsOfLibrary(native.lib)
-    monkeypatch.setattr(native, "lib", library)
+async def test_a_build_submits_its_constants_and_leaves_nothing_of_them_to_the_first_dispatch(gpu, queue, monkeypatch):
+    library = CallsOfLibrary(queue.engine._lib)
+    monkeypatch.setattr(queue.engine, "_lib", library)
 
     builder = MLGraphBuilder(gpu)
     x = builder.input("x", data_type="float32", shape=[4])

@@ -13,10 +13,11 @@ from spec_tests.support.four_floats import check_add_one
 from spec_tests.support.stand_ins import noted
 from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.core.operators.registry import OPERATORS
+from webnn_py.devices.wgpu.engines import wgpu_native
 from webnn_py.devices.wgpu.records.kernel import Kernel
 from webnn_py.devices.wgpu.records.recently_used import Room
 from webnn_py.devices.wgpu.records.table import find
-from webnn_py.devices.wgpu.runtime import native, pipelines
+from webnn_py.devices.wgpu.runtime import pipelines
 from webnn_py.devices.wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
 
 
@@ -27,15 +28,7 @@ def _alone(monkeypatch):
 
 
 async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):
-    library = native._api.libf
-
-    class Library:
-        def __getattr__(self, name):
-            if name.endswith("Trusted"):
-                raise AttributeError(name)
-            return getattr(library, name)
-
-    monkeypatch.setattr(native._api, "libf", Library())
+    monkeypatch.setattr(wgpu_native, "_CREATE_TRUSTED", None)
     await check_add_one(gpu)
 
 
@@ -72,14 +65,13 @@ def compiled(monkeypatch):
     alive = WeakSet()
 
     class Pipeline:
-        def __init__(self, **_options):
+        def __init__(self):
             alive.add(self)
 
     class Device:
         create_bind_group_layout = create_pipeline_layout = staticmethod(lambda **_: None)
-        create_compute_pipeline = Pipeline
 
-    monkeypatch.setattr(pipelines, "trusted_module", lambda *_: None)
+    monkeypatch.setattr(pipelines, "engine_of", lambda _: SimpleNamespace(trusted_pipeline=lambda *_: Pipeline()))
     return SimpleNamespace(alive=alive, device=Device())
 
 

@@ -16,8 +16,8 @@ from webnn_py import UnknownError
 from webnn_py.devices.wgpu import backend as wgpu_backend
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.runtime.device_loss import is_lost
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
-from webnn_py.devices.wgpu.runtime.native import is_lost
 from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
 
 LONG_ENOUGH = 60
@@ -164,16 +164,19 @@ async def test_a_context_that_waits_for_the_gpu_lets_the_others_submit(open_cont
     x = await filled(waiting, [1, 2])
     await waiting.drain()
     queue, polls, goes_on = waiting.device.backend._queue, [], threading.Event()
-    poll = queue.poll
+    its_threads = noted(monkeypatch, queue, "wait")
+    is_done = queue.engine._is_done
 
-    def note(*, wait):
+    def is_done_noted(device, *, wait=False):
+        if threading.get_ident() not in its_threads:
+            return is_done(device, wait=wait)
         polls.append(wait)
         if len(polls) > 20 or wait:
             goes_on.wait(LONG_ENOUGH)
-            return poll(wait=wait)
+            return is_done(device, wait=wait)
         return False
 
-    monkeypatch.setattr(queue, "poll", note)
+    monkeypatch.setattr(queue.engine, "_is_done", is_done_noted)
     reading = waiting.read_buffer(x)
     if other is not None:
         assert await add(other, await build_add_number(other, 3, [2]), [1, 2]) == [4, 5]

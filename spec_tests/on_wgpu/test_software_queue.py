@@ -139,7 +139,7 @@ async def test_what_is_not_submitted_when_the_context_is_destroyed_is_dropped(gp
 
 async def test_a_write_that_fails_in_the_thread_rejects_later_reads(gpu, queue, model, monkeypatch):
     _, x, _ = model
-    noted(monkeypatch, queue, "_write", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
+    noted(monkeypatch, queue.engine, "write", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
     gpu.write_buffer(x, np.zeros(2, np.float32))
     with pytest.raises(UnknownError, match="Not enough memory left"):
         await gpu.read_buffer(x)

@@ -12,8 +12,8 @@ from spec_tests.support.drawing import build_add_number, build_add_one, run
 from spec_tests.support.stand_ins import beside_a_busy_task, failing, noted
 from webnn_py import InvalidStateError, MLGraphBuilder, OperationError
 from webnn_py.devices.wgpu import backend as wgpu_backend
+from webnn_py.devices.wgpu.engines.engine import Ticket
 from webnn_py.devices.wgpu.runtime import waiting
-from webnn_py.devices.wgpu.runtime.native import Ticket
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 
 LONG_ENOUGH = 60
@@ -42,13 +42,8 @@ def hold_gpu(queue, monkeypatch):
 
     def hold():
         held, poll = Held(), queue.poll
-
-        def look(*, wait):
-            if wait:
-                held()
-            return poll(wait=wait) if held.may_go.is_set() else None
-
-        monkeypatch.setattr(queue, "poll", look)
+        monkeypatch.setattr(queue, "poll", lambda: poll() if held.may_go.is_set() else None)
+        noted(monkeypatch, queue, "wait", held)
         return held
 
     return hold
@@ -95,21 +90,24 @@ async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
     gpu, queue, monkeypatch, *, answered_after, lets_others_run, sleeps
 ):
     backend, ticket = gpu.device.backend, Ticket()
-    seconds, turns, slept = 0.0, [], []
+    seconds, turns = 0.0, []
 
     def clock():
         nonlocal seconds
         seconds += 0.00001
         return seconds
 
-    def poll(*, wait):
-        if wait:
-            slept.append(threading.get_ident())
-        if wait or seconds >= answered_after:
+    def poll():
+        if seconds >= answered_after:
             ticket.done = ""
+
+    def answer(ticket, **_how):
+        ticket.done = ""
+        return threading.get_ident()
 
     monkeypatch.setattr(waiting, "perf_counter", clock)
     monkeypatch.setattr(queue, "poll", poll)
+    slept = noted(monkeypatch, queue, "wait", answer)
     async with beside_a_busy_task(turns):
         await backend._wait(ticket)
         monkeypatch.undo()
@@ -151,12 +149,12 @@ async def test_what_is_dispatched_before_a_build_has_been_submitted_when_that_be
 
 async def test_a_build_submits_in_the_event_loops_thread(gpu, queue, monkeypatch):
     """A task that destroyed the device between a submission's check and the submission would end the process."""
-    threads = noted(monkeypatch, queue, "_submit", lambda what, *_: (what, threading.get_ident()))
+    threads = noted(monkeypatch, queue, "_submit", lambda *_: threading.get_ident())
     builder = MLGraphBuilder(gpu)
     x = builder.input("x", data_type="float32", shape=[2])
     computed = builder.exp(builder.constant(np.zeros(2, np.float32)))
     graph = await builder.build({"y": builder.add(x, computed)})
-    assert threads == [("build", threading.get_ident())]
+    assert threads == [threading.get_ident()]
     assert (await run(gpu, graph, x=[1, 2]))["y"] == [2, 3]
 
 
@@ -167,7 +165,7 @@ async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, queue, m
     (step,) = graph.handle.compiled._steps
     queue.launch([step.launch({"x": x.storage}, {"y": y.storage})])
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_encode_launches", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
+        patch.setattr(queue.engine, "encode_pass", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
         with pytest.raises(wgpu.GPUOutOfMemoryError):
             queue.run([step.launch({"x": x.storage}, {"y": z.storage})])
     queue.submit()

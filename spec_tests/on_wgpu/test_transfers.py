@@ -7,11 +7,11 @@ import pytest
 import trio
 
 from spec_tests.support.stand_ins import beside_a_busy_task, failing, noted
-from spec_tests.support.watched_device import assert_lost
+from spec_tests.support.watched_device import assert_lost, finish_work
 from webnn_py.devices.wgpu import backend as wgpu_backend
 from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime import transfers, uploads
-from webnn_py.devices.wgpu.runtime.native import is_lost
+from webnn_py.devices.wgpu.runtime.device_loss import is_lost
 from webnn_py.devices.wgpu.runtime.uploads import StagedBytes
 
 SLICE = 1024
@@ -130,14 +130,14 @@ async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, qu
     """The memory has gone with the device: the library ends the process when it is asked for it."""
     x, backend = await written(gpu, 512), gpu.device.backend
     if not is_under_way:
-        queue.poll(wait=True)
+        finish_work(backend)
         ring._collect()
     assert bool(ring.idle_bytes) != is_under_way
 
     def check(*_given, **_kind):
         assert not is_lost(backend.device), "asked for memory that has gone"  # write_buffer() raises it
 
-    noted(monkeypatch, queue, "mapped_bytes", check)
+    noted(monkeypatch, queue.engine, "mapped_bytes", check)
     backend.device.destroy()
     assert isinstance(backend.stage(numbers(512)), np.ndarray)
     gpu.write_buffer(x, numbers(512))

@@ -75,8 +75,8 @@ def measure(files):
             future.set_result(Pipeline)
             return future
 
-        def submit_copies(queue, what, commands, _finished=()):
-            submit(queue, what, [command for command in commands if not isinstance(command, tuple)])
+        def submit_copies(queue, commands, _finished=()):
+            submit(queue, [command for command in commands if not isinstance(command, tuple)])
 
         with (
             patch.object(WgpuBackend, "_compile", measure_lowering),

@@ -19,6 +19,7 @@ from spec_tests.support.releases import assert_ended
 from spec_tests.support.watched_device import ENDS, STEPS
 from webnn_py import open_ml
 from webnn_py.buffer_copies import clear_buffer, copy_buffer
+from webnn_py.devices.wgpu.engines import engine_of
 from webnn_py.saved_graphs import SavedGraphs
 from webnn_py.saved_graphs.folder import UNFINISHED
 
@@ -100,10 +101,9 @@ def test_an_interrupt_while_the_device_takes_a_step_ends_the_program(options, st
 
 @pytest.mark.parametrize("backend", [ON_GPU], scope="module")
 def test_an_interrupt_within_a_callback_of_the_gpu_loses_no_answer(options, monkeypatch):
-    from webnn_py.devices.wgpu.runtime import native  # noqa: PLC0415 - imports wgpu
-
-    def prepare(_context):
-        monkeypatch.setattr(native, "_settle", interrupting(native._settle))
+    def prepare(context):
+        engine = engine_of(context.device.backend.device)
+        monkeypatch.setattr(engine, "_answer", interrupting(engine._answer))
 
     assert_an_interrupt_ends_it_all(options, prepare)
 

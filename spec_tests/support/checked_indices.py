@@ -10,7 +10,6 @@ import attrs
 
 from webnn_py.devices.wgpu import backend
 from webnn_py.devices.wgpu.passes.arena import BufferRange
-from webnn_py.devices.wgpu.runtime import pipelines
 from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
@@ -64,9 +63,9 @@ class Checks:
         self.flags = {}
         self.numbers = {}
 
-    def make_module(self, make, device, code, label):
-        number = self.numbers.setdefault((label, code), len(self.numbers) + 1)
-        return make(device, with_checks(code, number), label)
+    def make(self, make, pipelines, kernel, layout):
+        number = self.numbers.setdefault((kernel.label, kernel.source), len(self.numbers) + 1)
+        return make(pipelines, attrs.evolve(kernel, source=with_checks(kernel.source, number)), layout)
 
     def make_layout(self, make, pipelines, writable):
         is_for_kernels = any(writable)
@@ -100,7 +99,7 @@ def check_indices(patch):
     """Make each later dispatch fail in which an index lies outside; ``patch`` is pytest's monkeypatch."""
     checks = Checks()
     for owner, name, around in (
-        (pipelines, "trusted_module", checks.make_module),
+        (Pipelines, "_make", checks.make),
         (Pipelines, "_layout", checks.make_layout),
         (WgpuGraph, "bind", checks.bind),
         (WgpuGraph, "run", checks.run),

@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from webnn_py import ML, InvalidStateError, MLBuffer, MLContext, MLPromise, UnknownError
 from webnn_py.core.device.backend import Backend
+from webnn_py.devices.wgpu.engines import engine_of
 
 STEPS: Final = ("allocate", "write", "read", "copy", "clear", "compile", "dispatch")
 ENDS: Final = ("free", "release_graph", "stop", "close")
@@ -118,11 +119,14 @@ class WatchedDevice(StepsOnDemand):
 
 
 def destroy_and_log(backend: object) -> None:
-    """Fail as a driver does: the device is lost, and wgpu-py logs it, since it has nobody else to tell."""
-    from webnn_py.devices.wgpu.runtime.device_loss import LOG  # noqa: PLC0415 - imports wgpu
-
+    """Fail as a driver does: the device is lost, and the engine logs it, since it has nobody else to tell."""
     backend.device.destroy()
-    LOG.error("The WGPU device was lost (Unknown):\na test has destroyed it")
+    engine_of(backend.device).log.error("The WGPU device was lost (Unknown):\na test has destroyed it")
+
+
+def finish_work(backend: object) -> None:
+    """Have the GPU do all that is submitted, and take its answers, while the event loop stands still."""
+    engine_of(backend.device).finish(backend.device)
 
 
 async def quiet(*contexts: MLContext, holds: Callable[[], bool] = lambda: False) -> None:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Final
 
 import wgpu
-from wgpu.backends.wgpu_native import _helpers, extras
 
 from webnn_py.core.device.backend import BackendInfo, MLDeviceType
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import shown
-from webnn_py.devices.wgpu import c_types  # noqa: F401 - makes wgpu-py find C types quickly
+from webnn_py.devices.wgpu.engines import DEFAULT, engine_of, is_device, load
 from webnn_py.devices.wgpu.records.features import Features
 
-WANTED_FEATURES: Final = ("shader-f16", "shader-int64", "subgroup", "subgroup-barrier", "timestamp-query")
 WANTED_LIMITS: Final = (
     "max-buffer-size",
     "max-storage-buffer-binding-size",
@@ -50,17 +47,10 @@ Software is for tests, and gets what a large GPU gets.
 """
 
 
-@cache
-def adapters() -> tuple[wgpu.GPUAdapter, ...]:
-    """Every adapter that has a Vulkan, Metal or Direct3D 12 driver.
-
-    OpenGL is left out: its compute shaders are poorer, and looking for it writes to the terminal where there is no
-    display.
-    """
+def adapters() -> Sequence[wgpu.GPUAdapter]:
+    """Return every adapter that has a Vulkan, Metal or Direct3D 12 driver."""
     with _without_display_server():
-        if _helpers._the_instance is None:  # else a program has used wgpu-py by itself
-            extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
-        return tuple(wgpu.gpu.enumerate_adapters_sync())
+        return load(DEFAULT).adapters()
 
 
 @contextmanager
@@ -121,9 +111,10 @@ def find(wanted: int | str) -> wgpu.GPUAdapter | None:
 
 def request_device(adapter: wgpu.GPUAdapter) -> wgpu.GPUDevice:
     """Return a device with the adapter's own limits and the features that kernels use."""
-    features = [name for name in WANTED_FEATURES if name in adapter.features]
+    engine = engine_of(adapter)
+    features = [name for name in engine.features if name in adapter.features]
     limits = {name: adapter.limits[name] for name in WANTED_LIMITS if name in adapter.limits}
-    return adapter.request_device_sync(label="webnn_py", required_features=features, required_limits=limits)
+    return engine.open(adapter, features, limits)
 
 
 def no_adapter() -> NotSupportedError:
@@ -136,9 +127,9 @@ def no_adapter() -> NotSupportedError:
 
 def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
     """Return the description of a device, or of an adapter that one could be opened on."""
-    info: Any = device.info if isinstance(device, wgpu.GPUAdapter) else device.adapter.info
+    info: Any = device.adapter.info if is_device(device) else device.info
     driver = " ".join(filter(None, (info["backend_type"], info["description"])))
-    features = tuple(name for name in WANTED_FEATURES if name in device.features)
+    features = tuple(name for name in engine_of(device).features if name in device.features)
     limits = {name: device.limits[name] for name in WANTED_LIMITS if name in device.limits}
     kind: MLDeviceType = "cpu" if info["adapter_type"] == "CPU" else "gpu"
     return BackendInfo("wgpu", _name(info), driver, features, limits, (kind,))
@@ -156,7 +147,7 @@ def features_of(device: wgpu.GPUDevice) -> Features:
     return Features(
         shader_f16="shader-f16" in device.features,
         shader_int64="shader-int64" in device.features,
-        subgroups="subgroup" in device.features,
+        subgroups=engine_of(device).subgroups in device.features,
         least_subgroup=_least_subgroup(device),
         max_storage_buffers=limits["max-storage-buffers-per-shader-stage"],
         max_workgroup_storage=limits["max-compute-workgroup-storage-size"],

@@ -25,15 +25,17 @@ from webnn_py.devices.saved_code import Bytes, SavedCode
 from webnn_py.devices.shared_constants import SharedConstants
 from webnn_py.devices.wgpu.adapters import describe, features_of, request_device
 from webnn_py.devices.wgpu.capabilities import capabilities_of, longest_operand
+from webnn_py.devices.wgpu.engines import engine_of
+from webnn_py.devices.wgpu.engines.engine import Ticket
 from webnn_py.devices.wgpu.passes.arena import DeviceMemory
 from webnn_py.devices.wgpu.records.buffer import padded
 from webnn_py.devices.wgpu.records.recently_used import Room
 from webnn_py.devices.wgpu.runtime.buffer_copies import BufferCopies, Span
-from webnn_py.devices.wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
-from webnn_py.devices.wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
+from webnn_py.devices.wgpu.runtime.buffer_sharing import check_foreign, check_usable, lent
+from webnn_py.devices.wgpu.runtime.device_loss import DeviceLossWatch, is_lost, to_nobody
 from webnn_py.devices.wgpu.runtime.executable import GraphResources, WgpuGraph
 from webnn_py.devices.wgpu.runtime.memory import STORAGE, ReadbackPool
-from webnn_py.devices.wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
+from webnn_py.devices.wgpu.runtime.native import BufferClear, NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 from webnn_py.devices.wgpu.runtime.saved_kernels import from_saved
 from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
@@ -240,14 +242,17 @@ class WgpuBackend:
             staged.is_answered = True
         self._check_mapped(staged)
         source = np.frombuffer(
-            self._queue.mapped_bytes(staged.buffer, staged.byte_length), np.uint8, target.nbytes, read.offset
+            self._queue.engine.mapped_bytes(staged.buffer, staged.byte_length, writes=False),
+            np.uint8,
+            target.nbytes,
+            read.offset,
         )
         # What is another's device may be destroyed by another task.
         look = None if self._give_back is not None else partial(self._check_mapped, staged)
         await copy_mapped(target, source, self._copiers, look)
         staged.left -= 1
         if not staged.left:
-            self._queue.unmap(staged.buffer)
+            self._queue.engine.unmap(staged.buffer)
             self._staging.give_back(staged.buffer)
 
     def _check_mapped(self, staged: StagedReads) -> None:
@@ -302,11 +307,11 @@ class WgpuBackend:
             if storage.is_borrowed:
                 check_usable(storage.data, self.device, self._pipelines.layout((False,))[0])
 
-    def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
+    def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> wgpu.GPUBuffer:
         """Return the memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
         self.flush()  # the user's submissions come behind what is collected
         self._queue.catch_up()
-        return LentBuffer(storage.data, self.device, come_back, is_out)
+        return lent(storage.data, come_back, is_out)
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
@@ -347,7 +352,7 @@ class WgpuBackend:
     def code_identity(self) -> str:
         """The properties that kernels depend on: adapter, driver, features, limits, and the compiler."""
         limits = sorted((name, value) for name, value in self.device.limits.items())
-        return f"{self.info.adapter}; {self.info.driver}; wgpu {wgpu.__version__}; {self._features}; {limits}"
+        return f"{self.info.adapter}; {self.info.driver}; {engine_of(self.device).title}; {self._features}; {limits}"
 
     async def save_code(self, compiled: WgpuGraph) -> SavedCode:
         """Return the kernels of a graph, and the bytes of its constants, read back."""

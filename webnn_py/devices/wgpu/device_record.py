@@ -74,9 +74,9 @@ async def _open(request: OpenRequest) -> Backend:
 
 def _checked_device(given: object) -> Any:
     """Return the user's ``wgpu.GPUDevice``."""
-    import wgpu  # noqa: PLC0415 - takes its time
+    from webnn_py.devices.wgpu.engines import is_device  # noqa: PLC0415
 
-    if not isinstance(given, wgpu.GPUDevice):
+    if not is_device(given):
         raise TypeError(f"gpu_device is {shown(given)}; it must be a wgpu.GPUDevice")
     return given
 

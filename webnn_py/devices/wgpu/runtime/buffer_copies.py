@@ -131,7 +131,7 @@ class BufferCopies:
             (region_buffer, len(region)),
             (target.buffer, padded(target.capacity)),
         )
-        group: Any = self._device.create_bind_group(
+        group = self._device.create_bind_group(
             label="copy_buffer",
             layout=pipeline.get_bind_group_layout(0),
             entries=[
@@ -140,4 +140,4 @@ class BufferCopies:
             ],
         )
         workgroups = min(-(-(end - first) // WORKGROUP), MOST_WORKGROUPS)
-        return (pipeline._internal, group._internal, workgroups, 1, 1, group)
+        return (pipeline, group, workgroups, 1, 1)

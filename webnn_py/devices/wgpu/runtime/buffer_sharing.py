@@ -5,26 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import cast, final
+from functools import cache
+from typing import Any, cast
 
 import trio
 import wgpu
 from trio.lowlevel import enable_ki_protection
-from wgpu.backends.wgpu_native import _api
-from wgpu.backends.wgpu_native._ffi import lib
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.backend import HostArray
 from webnn_py.core.handle import forgotten_await
 from webnn_py.core.message_text import shown
 from webnn_py.core.trio_run import TrioRun
+from webnn_py.devices.wgpu.engines import engine_of, is_device
+from webnn_py.devices.wgpu.engines.engine import Engine
 from webnn_py.devices.wgpu.records.buffer import padded
+from webnn_py.devices.wgpu.runtime.device_loss import is_lost
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
-from webnn_py.devices.wgpu.runtime.native import is_lost
 
 
-@final
-class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
+class LentBuffer:
     """The memory of an ``MLBuffer``, to be used like any ``wgpu.GPUBuffer`` until it is given back.
 
     ``destroy()`` gives it back; submit what uses it before. Afterwards it can be used no more. One that is collected as
@@ -33,23 +33,7 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
 
     _come_back: Callable[[], None] | None = None
 
-    def __init__(
-        self,
-        buffer: wgpu.GPUBuffer,
-        device: wgpu.GPUDevice,
-        come_back: Callable[[], None],
-        is_out: Callable[[], bool],
-    ) -> None:
-        """Lend a buffer.
-
-        Args:
-            buffer: the memory.
-            device: whose it is.
-            come_back: is called, in the trio thread, when it is given back.
-            is_out: whether anything waits for that, which the loss of the context ends.
-        """
-        lib.wgpuBufferAddRef(buffer._internal)
-        super().__init__(f"{buffer.label} (lent)", buffer._internal, device, buffer.size, buffer.usage, "unmapped")
+    def _begin(self, come_back: Callable[[], None], is_out: Callable[[], bool]) -> None:
         self._come_back = come_back
         self._is_out = is_out
         self._trio_run = TrioRun("export_to_gpu()")
@@ -61,18 +45,43 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
         self._trio_run.check("destroy()")
         come_back, self._come_back = self._come_back, None
         if come_back is not None:
-            if self.map_state != "unmapped":
-                self.unmap()
-            self._release()
+            lent = cast("wgpu.GPUBuffer", self)
+            if lent.map_state != "unmapped":
+                lent.unmap()
+            Engine.let_go(lent)
             come_back()
 
     def __del__(self) -> None:
-        super().__del__()
+        super().__del__()  # type: ignore[misc]
         if self._come_back is not None and self._is_out():
             with suppress(trio.RunFinishedError):  # the run is over, and nothing waits
                 self._token.run_sync_soon(self._come_back)  # a finaliser may run in any thread
             # Last, since a warning may be made an error.
-            warnings.warn(f"{self.label} was never given back; destroy() does that", ResourceWarning, 1, source=self)
+            warnings.warn(
+                f"{cast('wgpu.GPUBuffer', self).label} was never given back; destroy() does that",
+                ResourceWarning,
+                1,
+                source=self,
+            )
+
+
+@cache
+def _lent_kind(kind: Any) -> type[wgpu.GPUBuffer]:
+    return type("LentBuffer", (LentBuffer, kind), {"__doc__": LentBuffer.__doc__})
+
+
+def lent(buffer: wgpu.GPUBuffer, come_back: Callable[[], None], is_out: Callable[[], bool]) -> wgpu.GPUBuffer:
+    """Return the memory of a buffer as a :class:`LentBuffer`.
+
+    Args:
+        buffer: the memory.
+        come_back: is called, in the trio thread, when it is given back.
+        is_out: whether anything waits for that, which the loss of the context ends.
+    """
+    engine, kind = engine_of(Engine.device_of(buffer)), cast("Any", type(buffer))
+    given: Any = engine.again(_lent_kind(kind), buffer, f"{buffer.label} (lent)")
+    given._begin(come_back, is_out)
+    return cast("wgpu.GPUBuffer", given)
 
 
 def checked_device(value: object) -> wgpu.GPUDevice | None:
@@ -81,7 +90,7 @@ def checked_device(value: object) -> wgpu.GPUDevice | None:
     Raises:
         TypeError: it is none.
     """
-    if not issubclass(type(value), wgpu.GPUDevice):
+    if not is_device(value):
         raise TypeError(f"gpu_device is {shown(value)}; it must be a wgpu.GPUDevice{forgotten_await(value)}")
     device = cast("wgpu.GPUDevice", value)
     return None if is_lost(device) else device
@@ -93,7 +102,7 @@ def lend_copy(
     usage: int,
     come_back: Callable[[bytes | Exception], None],
     is_out: Callable[[], bool],
-) -> LentBuffer:
+) -> wgpu.GPUBuffer:
     """Make a GPU buffer with a copy of contents.
 
     Args:
@@ -124,7 +133,7 @@ def lend_copy(
         buffer.destroy()
         come_back(given)
 
-    return LentBuffer(buffer, device, give_back, is_out)
+    return lent(buffer, give_back, is_out)
 
 
 def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.GPUDevice) -> wgpu.GPUBuffer:
@@ -133,12 +142,12 @@ def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.G
     Raises:
         TypeError: it is no buffer, an ``MLBuffer``'s, another device's, too small, or lacks a usage.
     """
-    if not issubclass(type(value), wgpu.GPUBuffer):
+    if not issubclass(type(value), engine_of(device).api.GPUBuffer):
         raise TypeError(f"gpu_buffer is {shown(value)}; it must be a wgpu.GPUBuffer{forgotten_await(value)}")
     if isinstance(value, LentBuffer):
         raise TypeError("gpu_buffer is an MLBuffer's own memory, which export_to_gpu() lent; use that MLBuffer")
     buffer = cast("wgpu.GPUBuffer", value)
-    if buffer._device is not device:
+    if Engine.device_of(buffer) is not device:
         raise TypeError("gpu_buffer belongs to another device than the context's")
     needed = padded(descriptor.byte_length)
     if buffer.size < needed:

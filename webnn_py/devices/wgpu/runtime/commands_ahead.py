@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import wgpu
 
-from webnn_py.devices.wgpu.runtime.native import Launch, NativeQueue
+from webnn_py.devices.wgpu.engines.engine import Launch
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 LEAST_LAUNCHES_AHEAD: Final = 16
 """Fewer launches are encoded with what comes before and behind them, in hardly more than the time of a submission."""
@@ -38,7 +39,7 @@ class CommandsAhead:
     def __init__(self, queue: NativeQueue) -> None:
         self._queue = queue
         self._launches: Sequence[Launch] = ()
-        self._finished: list[Any] = []  # command buffers, as raw handles
+        self._finished: list[Any] = []  # command buffers
         self._count = 0
         self._runs = 0
         self._runs_before = RUNS_BEFORE
@@ -50,7 +51,7 @@ class CommandsAhead:
             launches: those of the runs that follow; None where nothing may be encoded ahead.
         """
         finished, _ = self.take()
-        self._queue.give_up(finished)
+        self._queue.engine.release(finished)
         self._runs_before *= 2 if finished else 1
         self._launches = () if launches is None or len(launches) < LEAST_LAUNCHES_AHEAD else launches
         self._runs = 0
@@ -73,7 +74,7 @@ class CommandsAhead:
             return False
         try:
             part = self._launches[self._count : self._count + count]
-            self._finished.append(self._queue.encoded("dispatch", part))
+            self._finished.append(self._queue.encoded(part))
         except wgpu.GPUError:  # the run itself will meet it, and raise
             self.forget(None)
             return False

@@ -1,6 +1,6 @@
 """Noticing that a device is lost.
 
-wgpu-py keeps the device-lost callback for itself and only logs it. So its log is what wakes us, and a
+Engines keep the device-lost callback for themselves and only log it. So their log is what wakes us, and a
 device that really is lost says so when it is asked; calls that fail look at once. The callback comes only when
 something uses the device: a thread asks devices now and then, lest the loss of one that is idle go unnoticed.
 """
@@ -17,9 +17,7 @@ from typing import Final
 import trio
 import wgpu
 
-from webnn_py.devices.wgpu.runtime.native import is_lost
-
-LOG: Final = logging.getLogger("wgpu")
+from webnn_py.devices.wgpu.engines import engine_of
 
 IDLE_SECONDS: Final = 0.5
 """How often devices are asked that nothing may be using."""
@@ -33,6 +31,7 @@ class DeviceLossWatch:
         self._say = say
         self._token = trio.lowlevel.current_trio_token()
         self._asking = threading.RLock()
+        engine_of(device).log.addHandler(_LISTENER)
         _LISTENER.add(self)
 
     def look(self, reason: str = "") -> None:
@@ -62,12 +61,17 @@ class DeviceLossWatch:
         _LISTENER.discard(self)
 
 
+def is_lost(device: wgpu.GPUDevice) -> bool:
+    """Return whether a device is lost. This takes some µs."""
+    return engine_of(device).is_lost(device)
+
+
 def to_nobody(_reason: str) -> None:
     """Ignore the loss of a device."""
 
 
 class _Listener(logging.Handler):
-    """Hears what wgpu-py logs when some device is lost, and has a thread that asks all devices."""
+    """Hears what the engine logs when some device is lost, and has a thread that asks all devices."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -116,6 +120,3 @@ class _Listener(logging.Handler):
 
 
 _LISTENER: Final = _Listener()
-
-
-LOG.addHandler(_LISTENER)

@@ -24,6 +24,7 @@ from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.saved_code import Bytes, SavedCode
 from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants, digest_of_contents
 from webnn_py.devices.wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
+from webnn_py.devices.wgpu.engines.engine import Launch
 from webnn_py.devices.wgpu.lowering import LoweringContext, lowered
 from webnn_py.devices.wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
 from webnn_py.devices.wgpu.passes.kernel_groups import KernelGroups
@@ -33,7 +34,7 @@ from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.kernel import Kernel
 from webnn_py.devices.wgpu.runtime.commands_ahead import CommandsAhead
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
-from webnn_py.devices.wgpu.runtime.native import Launch, NativeQueue
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.devices.wgpu.runtime.saved_kernels import SavedKernels, SavedMemory, to_saved
 from webnn_py.devices.wgpu.runtime.timestamps import TimedLaunches
@@ -412,14 +413,14 @@ class KernelLaunch:
         if not self._external:
             group = graph.bind_own(kernel, own)
             self._groups[()] = group
-            self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
+            self._fixed = (pipeline, group, *kernel.workgroups)
 
     def is_in_place(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> bool:
         """Return whether the input that a copy reads is in the buffer of the output that it writes."""
         return inputs[self.kernel.reads[0].name] is outputs[self.kernel.writes[0].name]
 
     def launch(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> Launch:
-        """Raw handles for :meth:`.NativeQueue.launch`."""
+        """Return the launch for some inputs and outputs."""
         if self._fixed is not None:
             return self._fixed
         given = {buffer: (inputs if buffer.kind == "input" else outputs)[buffer.name].data for buffer in self._external}
@@ -433,7 +434,7 @@ class KernelLaunch:
                 for buffer in self._buffers
             ]
             group = self._groups[key] = self._graph.bind(self.kernel, ranges)
-        return (self._pipeline._internal, group._internal, *self.kernel.workgroups, group)
+        return (self._pipeline, group, *self.kernel.workgroups)
 
 
 def identities_of_forms(kernels: Sequence[Kernel], constants: SharedConstants) -> dict[Buffer, Identity | None]:

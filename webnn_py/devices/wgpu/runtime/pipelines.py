@@ -18,9 +18,9 @@ import wgpu
 
 from webnn_py.core.message_text import device_text
 from webnn_py.devices.wgpu.codegen.module import effort
+from webnn_py.devices.wgpu.engines import engine_of
 from webnn_py.devices.wgpu.records.kernel import Kernel
 from webnn_py.devices.wgpu.records.recently_used import RecentlyUsed, Room
-from webnn_py.devices.wgpu.runtime.native import trusted_module
 
 MOST_THREADS: Final = min(16, os.cpu_count() or 1)
 
@@ -196,10 +196,8 @@ class Pipelines:
             waiting.future.set_result(pipeline)
 
     def _make(self, kernel: Kernel, layout: wgpu.GPUPipelineLayout) -> wgpu.GPUComputePipeline:
-        module = trusted_module(self._device, kernel.source, kernel.label)
-        pipeline = self._device.create_compute_pipeline(
-            label=kernel.label, layout=layout, compute={"module": module, "entry_point": "main"}
-        )
+        engine = engine_of(self._device)
+        pipeline = engine.trusted_pipeline(self._device, kernel.source, kernel.label, layout)
         with self._lock:
             self._of_graphs[kernel.source] = pipeline
         return pipeline

@@ -14,7 +14,8 @@ from threading import Lock
 
 import wgpu
 
-from webnn_py.devices.wgpu.runtime.native import is_lost, untie
+from webnn_py.devices.wgpu.engines import engine_of
+from webnn_py.devices.wgpu.runtime.device_loss import is_lost
 
 
 class SharedDevices:
@@ -65,4 +66,4 @@ class SharedDevices:
             for adapter in [adapter for adapter, current in self._current.items() if current is device]:
                 del self._current[adapter]
         device.destroy()
-        untie(device)
+        engine_of(device).untie(device)

@@ -13,7 +13,9 @@ from typing import Any, final
 import trio
 import wgpu
 
-from webnn_py.devices.wgpu.runtime.native import Command, NativeQueue, Ticket, is_lost
+from webnn_py.devices.wgpu.engines.engine import Ticket
+from webnn_py.devices.wgpu.runtime.device_loss import is_lost
+from webnn_py.devices.wgpu.runtime.native import Command, NativeQueue
 
 Call = tuple[Callable[[], None], Future[None]]
 
@@ -69,16 +71,16 @@ class SoftwareQueue(NativeQueue):
             if self._error and ticket is not None:
                 raise wgpu.GPUError(self._error)
             call()
-            super().poll(wait=True)
+            self.engine.finish(self._device)
         except wgpu.GPUError as error:
             if ticket is None:
                 self._error = str(error)  # nothing that is read later would be right
             elif ticket.done is None:
-                ticket.fail(str(error))
+                ticket.done = str(error)
 
     def _hand_over(self, commands: Sequence[Any]) -> None:
-        if self.ending.done() or is_lost(self._owner):
-            self.give_up(commands)  # on a lost device the library ends the process
+        if self.ending.done() or is_lost(self._device):
+            self.engine.release(commands)  # on a lost device the library ends the process
         else:
             super()._hand_over(commands)
 
@@ -88,13 +90,13 @@ class SoftwareQueue(NativeQueue):
         if get_ident() != self._thread:
             self._last.result()
 
-    def poll(self, *, wait: bool) -> bool:
-        """Return whether everything submitted has finished; with ``wait``, block until it has."""
-        if wait:
-            self._last.result()
-        else:
-            sleep(0)  # lets the thread have the interpreter
-        return self._last.done()
+    def poll(self) -> None:
+        """Let the thread have the interpreter."""
+        sleep(0)
+
+    def wait(self, ticket: Ticket, *, is_shared: bool) -> None:
+        """Block until the thread has made all calls, and they are answered."""
+        self._last.result()
 
     def catch_up(self) -> None:
         """Wait for the thread, in that of the event loop."""

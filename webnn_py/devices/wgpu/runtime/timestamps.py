@@ -11,12 +11,12 @@ from typing import Any, Final
 import attrs
 import numpy as np
 import wgpu
-from wgpu.backends.wgpu_native._ffi import ffi, lib
 
 from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.backend import HostArray, KernelTiming, Memory, Storage
+from webnn_py.devices.wgpu.engines.engine import Encodes, Engine, Launch
 from webnn_py.devices.wgpu.records.kernel import Kernel
-from webnn_py.devices.wgpu.runtime.native import MOST_COLLECTED, Encodes, Launch, NativeQueue, encode_pass
+from webnn_py.devices.wgpu.runtime.native import MOST_COLLECTED, NativeQueue
 
 FEATURE: Final = "timestamp-query"
 
@@ -34,13 +34,8 @@ class TimedLaunch:
     queries: wgpu.GPUQuerySet
     index: int
 
-    def encode(self, encoder: Any) -> None:
-        writes = ffi.new("WGPUPassTimestampWrites *")
-        writes.querySet = self.queries._internal
-        writes.beginningOfPassWriteIndex, writes.endOfPassWriteIndex = self.index, self.index + 1
-        descriptor = ffi.new("WGPUComputePassDescriptor *")
-        descriptor.timestampWrites = writes
-        encode_pass(encoder, descriptor, [self.launch])
+    def encode(self, engine: Engine, encoder: Any) -> None:
+        engine.encode_timed(encoder, self.launch, self.queries, self.index)
 
 
 @attrs.frozen(eq=False)
@@ -52,10 +47,8 @@ class ResolvedQueries:
     target: wgpu.GPUBuffer
     target_offset: int
 
-    def encode(self, encoder: Any) -> None:
-        lib.wgpuCommandEncoderResolveQuerySet(
-            encoder, self.queries._internal, 0, self.count, self.target._internal, self.target_offset
-        )
+    def encode(self, engine: Engine, encoder: Any) -> None:
+        engine.encode_resolve(encoder, self.queries, self.count, self.target, self.target_offset)
 
 
 class TimedLaunches:
@@ -72,7 +65,7 @@ class TimedLaunches:
         self, device: wgpu.GPUDevice, queue: NativeQueue, kernels: Sequence[Kernel], launches: Sequence[Launch]
     ) -> None:
         self._kernels = kernels
-        self._nanoseconds: float = lib.wgpuQueueGetTimestampPeriod(device.queue._internal)
+        self._nanoseconds = queue.engine.timestamp_period(device)
         self._query_sets: list[wgpu.GPUQuerySet] = []
         usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
         size = 2 * TICK_BYTES * max(len(launches), 1)

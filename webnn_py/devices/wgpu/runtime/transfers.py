@@ -18,7 +18,8 @@ import trio
 import wgpu
 
 from webnn_py.core.device.backend import HostArray, Storage
-from webnn_py.devices.wgpu.runtime.native import BufferCopy, Ticket
+from webnn_py.devices.wgpu.engines.engine import Engine, Ticket
+from webnn_py.devices.wgpu.runtime.native import BufferCopy
 
 LARGE: Final = 2**24
 """From so many bytes on, a read is copied in a thread of its own."""
@@ -102,9 +103,9 @@ class ReadCopies:
     reads: Sequence[PendingRead]
     target: wgpu.GPUBuffer
 
-    def encode(self, encoder: Any) -> None:
+    def encode(self, engine: Engine, encoder: Any) -> None:
         for read in self.reads:
-            BufferCopy(read.source, self.target, read.whole, read.start, read.offset).encode(encoder)
+            BufferCopy(read.source, self.target, read.whole, read.start, read.offset).encode(engine, encoder)
 
 
 def as_bytes(array: HostArray) -> HostArray:

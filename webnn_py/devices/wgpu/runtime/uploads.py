@@ -18,7 +18,9 @@ import wgpu
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.core.device.backend import HostArray
-from webnn_py.devices.wgpu.runtime.native import BufferCopy, NativeQueue, Ticket, is_lost
+from webnn_py.devices.wgpu.engines.engine import Engine, Ticket
+from webnn_py.devices.wgpu.runtime.device_loss import is_lost
+from webnn_py.devices.wgpu.runtime.native import BufferCopy, NativeQueue
 from webnn_py.devices.wgpu.runtime.transfers import as_bytes, copy_in_shares
 
 LEAST: Final = 2**16
@@ -62,8 +64,8 @@ class UploadCopy(BufferCopy):
 
     ring: UploadRing = attrs.field(kw_only=True)
 
-    def encode(self, encoder: Any) -> None:
-        super().encode(encoder)
+    def encode(self, engine: Engine, encoder: Any) -> None:
+        super().encode(engine, encoder)
         self.ring.submitted(self.source)
 
 
@@ -137,7 +139,7 @@ class UploadRing:
             return None
         sizes = sizes_of_slices(array.nbytes)
         if self._missing(sizes) and self._are_unanswered():
-            self._queue.poll(wait=False)
+            self._queue.poll()
         if is_lost(self._device):  # and so is what was mapped: the library ends the process when it is asked for it
             return None
         self._collect()
@@ -189,7 +191,7 @@ class UploadRing:
         buffer.destroy()
 
     def _map(self, buffer: wgpu.GPUBuffer) -> None:
-        memory = self._queue.mapped_bytes(buffer, buffer.size, writes=True)
+        memory = self._queue.engine.mapped_bytes(buffer, buffer.size, writes=True)
         self.keep(MappedSlice(buffer, np.frombuffer(memory, np.uint8)))
 
     def _collect(self) -> None:
@@ -210,7 +212,7 @@ class UploadRing:
         copies: list[BufferCopy] = []
         for index, piece in enumerate(staged.take()):
             length = min(SLICE, staged.nbytes - index * SLICE)
-            self._queue.unmap(piece.buffer)
+            self._queue.engine.unmap(piece.buffer)
             copies.append(UploadCopy(piece.buffer, target, length, target_offset=index * SLICE, ring=self))
         return copies
 
@@ -296,10 +298,10 @@ class ConstantUploads:
             ticket, buffer = self._on_the_way[index]
             del self._on_the_way[index]
             while ticket.done is None:
-                self._queue.look_for(ticket)
+                self._queue.wait(ticket, is_shared=True)
             if ticket.done or is_lost(self._device):
                 raise wgpu.GPUError(ticket.done or "the device is lost")
-        memory = self._queue.mapped_bytes(buffer, buffer.size, writes=True)
+        memory = self._queue.engine.mapped_bytes(buffer, buffer.size, writes=True)
         return MappedSlice(buffer, np.frombuffer(memory, np.uint8))
 
     def submit(self) -> None:
@@ -310,7 +312,7 @@ class ConstantUploads:
 
     def _submit(self, buffer: wgpu.GPUBuffer) -> None:
         copies, self._copies = self._copies, []
-        self._queue.unmap(buffer)
+        self._queue.engine.unmap(buffer)
         self._queue.run(copies)
         self._on_the_way.append((self._queue.map(buffer, buffer.size, writes=True), buffer))
 

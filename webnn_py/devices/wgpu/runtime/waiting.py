@@ -6,7 +6,7 @@ when the answer is near; how long a graph takes is known from its last runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from math import floor
 from time import perf_counter
@@ -15,8 +15,9 @@ from typing import Final, Protocol
 import attrs
 import trio
 
+from webnn_py.devices.wgpu.engines.engine import Ticket
 from webnn_py.devices.wgpu.runtime.commands_ahead import CommandsAhead
-from webnn_py.devices.wgpu.runtime.native import NativeQueue, Ticket
+from webnn_py.devices.wgpu.runtime.native import NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 
 BLOCK_SECONDS: Final = 0.0001
@@ -145,7 +146,7 @@ class Waiting:
         if work is not None and work.is_known and work.count == 1:
             await self._encode_ahead(work)
         is_late = await self._sleep_before(work) if work is not None and work.is_known else False
-        self._queue.poll(wait=False)
+        self._queue.poll()
         is_late = is_late and ticket.done is not None
         if ticket.done is None and self._policy.looks:
             await self._look(ticket, work)
@@ -182,17 +183,15 @@ class Waiting:
         while ticket.done is None and (now := perf_counter()) < until:
             if now > may_block_until:
                 await trio.lowlevel.cancel_shielded_checkpoint()
-            self._queue.poll(wait=False)
+            self._queue.poll()
 
     async def _wait_in_thread(self, ticket: Ticket) -> None:
-        look: Callable[[], object] = partial(self._queue.poll, wait=True)
-        if self._pipelines.are_shared:
-            look = partial(self._queue.look_for, ticket)
-        for wait in range(MOST_WAITS):
+        wait = partial(self._queue.wait, ticket, is_shared=self._pipelines.are_shared)
+        for number in range(MOST_WAITS):
             if ticket.done is not None:
                 return
-            if wait:  # another thread may have taken the answer, and be about to give it
+            if number:  # another thread may have taken the answer, and be about to give it
                 await trio.sleep(WAIT_SECONDS)
-            await trio.to_thread.run_sync(look, limiter=self._limiter, abandon_on_cancel=True)
+            await trio.to_thread.run_sync(wait, limiter=self._limiter, abandon_on_cancel=True)
         if ticket.done is None:
             ticket.done = "the GPU has finished, but its answer was lost on the way"
