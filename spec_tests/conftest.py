@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 
 import webnn_py
 from spec_tests.operators import choosing
-from spec_tests.support import checked_indices, covered, depth, sampled_engine
+from spec_tests.support import backends, checked_indices, covered, depth, sampled_engine
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER, on_each
 from spec_tests.support.binding_rules import check_bindings
 from spec_tests.support.chromium import Chromium, installed
@@ -63,6 +63,7 @@ def pytest_addoption(parser):
     depth.pytest_addoption(parser)
     covered.pytest_addoption(parser)
     sampled_engine.pytest_addoption(parser)
+    backends.pytest_addoption(parser)
     choosing.pytest_addoption(parser)
     parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
 
@@ -71,6 +72,7 @@ def pytest_configure(config):
     gc.disable()  # until all tests are collected: what is imported and collected stays
     depth.configure(config)
     sampled_engine.configure(config)
+    backends.configure(config)
     if config.getoption("--hypothesis-profile", None) is None:
         examples = settings().max_examples if depth.is_full(config) else QUICK_EXAMPLES
         is_fixed = config.getoption("--hypothesis-seed", None) is None
@@ -204,7 +206,7 @@ def set_adapters(monkeypatch):
     """A function that takes a list, and makes it the machine's adapters for WebGPU."""
     from webnn_py.devices.wgpu import adapters  # noqa: PLC0415 - imports wgpu
 
-    return lambda there: monkeypatch.setattr(adapters, "adapters", lambda: tuple(there))
+    return lambda there: monkeypatch.setattr(adapters, "adapters", lambda *_: tuple(there))
 
 
 @pytest.fixture

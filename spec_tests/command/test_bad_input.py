@@ -36,6 +36,7 @@ WRONG = [
     (["--scale", "0"], "--scale needs an --input that is a picture"),
     (["--mean", "1", "--input", "1"], "--mean needs an --input that is a picture"),
     (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),
+    (["--backend", "numpy", "--gpu-engine", "dawn"], "--gpu-engine is wgpu's; give --backend wgpu with it, not numpy"),
     (["--backend", "numpy", "--execution-provider", "X"], "--execution-provider is onnxruntime's; give --backend onn"),
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
     (["--save-outputs", "outputs.txt"], "it must end in .npz"),

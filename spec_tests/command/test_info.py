@@ -8,7 +8,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from spec_tests.support.backends import ENGINES
 from spec_tests.support.onnx_programs import program
+from webnn_py.devices.wgpu.engines import load
 
 
 def test_info_tells_what_a_model_is(command, model):
@@ -125,6 +127,18 @@ def test_devices_are_listed_and_those_that_cannot_be_had_say_why(as_json, comman
         lines = ended.out.splitlines()
         assert lines[0].split() == ["backend", "adapter", "driver", "features"]
         assert ["wgpu", "none", "no", "adapter"] in [line.split()[:4] for line in lines]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_devices_are_listed_with_their_engines(engine, command):
+    drivers = [item["driver"] for item in json.loads(command("devices", "--json").out)["devices"] if item["driver"]]
+    assert any(f", {load(engine).title}" in driver for driver in drivers)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_model_runs_on_the_engine_that_is_named(engine, command, doubled):
+    ended = command("run", doubled, "--shape", "rows=1", "--gpu-engine", engine).succeeded()
+    assert load(engine).title in ended.out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])

@@ -14,11 +14,12 @@ from spec_tests.support.stand_ins import failing
 from spec_tests.support.trace_format import first
 from spec_tests.support.watched_device import quiet
 from webnn_py import MLGraphBuilder, UnknownError, tracing
+from webnn_py.devices.wgpu.engines import engine_of
 
 
 def is_destroyed(memory, device):
     try:
-        device.queue.write_buffer(memory, 0, ONES)
+        engine_of(device).write(device, memory, ONES, ONES.nbytes)
     except wgpu.GPUValidationError as error:
         return "destroyed" in str(error)
     return False

@@ -14,6 +14,7 @@ from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
+from webnn_py.devices.wgpu.engines import engine_of
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 DOUBLE = """
@@ -193,7 +194,7 @@ async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu,
     gpu.dispatch(graph, {"x": x}, {"y": y})
     copies = gpu.statistics().host_copies
     lent = await interop.export_to_gpu(gpu, y)
-    assert isinstance(lent, wgpu.GPUBuffer)
+    assert isinstance(lent, engine_of(device).api.GPUBuffer)
     gpu.dispatch(graph, {"x": y}, {"y": z})  # waits until y has come back
     answer = gpu.read_buffer(z)
     await wait_all_tasks_blocked()

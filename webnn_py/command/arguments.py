@@ -105,6 +105,7 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--execution-provider", metavar="NAME", help="onnxruntime's execution provider, such as CUDAExecutionProvider"
     )
+    parser.add_argument("--gpu-engine", metavar="NAME", help="the device wgpu's engine: wgpu-native (default) or dawn")
 
 
 def _add_parts(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,8 @@ import wgpu
 from webnn_py.core.device.backend import BackendInfo, MLDeviceType
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import shown
-from webnn_py.devices.wgpu.engines import DEFAULT, engine_of, is_device, load
+from webnn_py.devices.wgpu import engines
+from webnn_py.devices.wgpu.engines import engine_of, is_device
 from webnn_py.devices.wgpu.records.features import Features
 
 WANTED_LIMITS: Final = (
@@ -47,10 +48,17 @@ Software is for tests, and gets what a large GPU gets.
 """
 
 
-def adapters() -> Sequence[wgpu.GPUAdapter]:
-    """Return every adapter that has a Vulkan, Metal or Direct3D 12 driver."""
+def adapters(engine: str | None = None) -> Sequence[wgpu.GPUAdapter]:
+    """Return every adapter that has a Vulkan, Metal or Direct3D 12 driver.
+
+    Args:
+        engine: the name of the engine that finds them; None for the default.
+
+    Raises:
+        NotSupportedError: the engine is not installed.
+    """
     with _without_display_server():
-        return load(DEFAULT).adapters()
+        return engines.load(engine or engines.DEFAULT).adapters()
 
 
 @contextmanager
@@ -72,7 +80,7 @@ def _without_display_server() -> Iterator[None]:
         del os.environ[LAYER_SWITCH]
 
 
-def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:
+def choose(power_preference: str, *, software: bool, engine: str | None = None) -> wgpu.GPUAdapter | None:
     """Return the adapter that suits best, or None; ones that are only software just when ``software``."""
     order = _ORDER[power_preference]
 
@@ -80,18 +88,18 @@ def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:
         kind = adapter.info["adapter_type"]
         return order.index(kind) if kind in order else order.index("Unknown")
 
-    usable = [adapter for adapter in adapters() if software or adapter.info["adapter_type"] != "CPU"]
+    usable = [adapter for adapter in adapters(engine) if software or adapter.info["adapter_type"] != "CPU"]
     return min(usable, key=rank, default=None)
 
 
-def find(wanted: int | str) -> wgpu.GPUAdapter | None:
+def find(wanted: int | str, engine: str | None = None) -> wgpu.GPUAdapter | None:
     """Return the adapter of an index or whose name contains a text in any case; None if the machine has no adapter.
 
     Raises:
         NotSupportedError: there is no such adapter.
         TypeError: there are several.
     """
-    there = adapters()
+    there = adapters(engine)
     if not there:
         return None
     names = [_name(adapter.info) for adapter in there]
@@ -128,8 +136,9 @@ def no_adapter() -> NotSupportedError:
 def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
     """Return the description of a device, or of an adapter that one could be opened on."""
     info: Any = device.adapter.info if is_device(device) else device.info
-    driver = " ".join(filter(None, (info["backend_type"], info["description"])))
-    features = tuple(name for name in engine_of(device).features if name in device.features)
+    engine = engine_of(device)
+    driver = f"{' '.join(filter(None, (info['backend_type'], info['description'])))}, {engine.title}"
+    features = tuple(name for name in engine.features if name in device.features)
     limits = {name: device.limits[name] for name in WANTED_LIMITS if name in device.limits}
     kind: MLDeviceType = "cpu" if info["adapter_type"] == "CPU" else "gpu"
     return BackendInfo("wgpu", _name(info), driver, features, limits, (kind,))

@@ -16,6 +16,7 @@ from webnn_py.core.device.registry import DeviceOption, DeviceRecord, OpenReques
 from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import shown
 from webnn_py.core.operators.idl import boolean
+from webnn_py.devices.wgpu import engines
 from webnn_py.devices.wgpu.records.driver import DRIVER
 from webnn_py.devices.wgpu.records.recently_used import Room
 
@@ -46,46 +47,52 @@ def _probe(power_preference: str) -> Suitability:
         return Suitability.ON_REQUEST
     try:
         from webnn_py.devices.wgpu import adapters  # noqa: PLC0415 - loads wgpu
-    except (ImportError, OSError, RuntimeError):
+
+        if adapters.choose(power_preference, software=False) is not None:
+            return Suitability.HARDWARE
+    except (ImportError, OSError, RuntimeError, NotSupportedError):
         return Suitability.ABSENT  # no WebGPU can be had here, and none was asked for
-    if adapters.choose(power_preference, software=False) is not None:
-        return Suitability.HARDWARE
     return Suitability.ON_REQUEST if adapters.adapters() else Suitability.ABSENT
 
 
 async def _open(request: OpenRequest) -> Backend:
     options = request.options
-    given, wanted, float16_accumulation = (options[n] for n in ("gpu_device", "adapter", "float16_accumulation"))
+    given, engine, wanted = (options[name] for name in ("gpu_device", "gpu_engine", "adapter"))
     cached = Room(options["max_cached_pipelines"], options["max_cached_pipeline_bytes"])
     if given is not None and wanted is not None:
         raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
     DRIVER.enter()
-    find = partial(_take_shared_device, wanted, request.power_preference)
-    device = await trio.to_thread.run_sync(find if given is None else partial(_checked_device, given))
+    find = partial(_take_shared_device, wanted, engine, request.power_preference)
+    device = await trio.to_thread.run_sync(find if given is None else partial(_checked_device, given, engine))
     from webnn_py.devices.wgpu.backend import backend_type  # noqa: PLC0415 - loads wgpu
     from webnn_py.devices.wgpu.runtime.waiting import POLICIES  # noqa: PLC0415 - loads wgpu
 
     waiting = POLICIES[request.power_preference]
-    kept = {"float16_accumulation": float16_accumulation, "cached": cached, "waiting": waiting}
+    kept = {"float16_accumulation": options["float16_accumulation"], "cached": cached, "waiting": waiting}
     if given is None:
         return backend_type(device).on_shared_device(device, **kept)
     return backend_type(device)(device, give_back=None, **kept)
 
 
-def _checked_device(given: object) -> Any:
-    """Return the user's ``wgpu.GPUDevice``."""
-    from webnn_py.devices.wgpu.engines import is_device  # noqa: PLC0415
+def _checked_device(given: object, engine: str | None) -> Any:
+    """Return the user's ``wgpu.GPUDevice``, which is of an engine where one is named."""
+    from webnn_py.devices.wgpu.engines import engine_of, is_device, load  # noqa: PLC0415
 
     if not is_device(given):
         raise TypeError(f"gpu_device is {shown(given)}; it must be a wgpu.GPUDevice")
+    if engine is not None and load(engine) is not engine_of(given):
+        raise TypeError(f"gpu_engine is {shown(engine)}, and gpu_device is of {engine_of(given).title}; leave one out")
     return given
 
 
-def _take_shared_device(wanted: int | str | None, power_preference: str) -> Any:
+def _take_shared_device(wanted: int | str | None, engine: str | None, power_preference: str) -> Any:
     """Return the device of the adapter that is asked for, or that suits best; drivers take their time."""
     from webnn_py.devices.wgpu import adapters  # noqa: PLC0415 - loads wgpu
 
-    adapter = adapters.choose(power_preference, software=True) if wanted is None else adapters.find(wanted)
+    if wanted is None:
+        adapter = adapters.choose(power_preference, software=True, engine=engine)
+    else:
+        adapter = adapters.find(wanted, engine)
     if adapter is None:
         raise adapters.no_adapter()
     from webnn_py.devices.wgpu.backend import SHARED_DEVICES  # noqa: PLC0415 - loads the kernels
@@ -102,12 +109,19 @@ def _index_or_name(value: object) -> int | str:
         raise TypeError(f"is {shown(value)}; it must be an adapter's index, or a part of its name") from None
 
 
+def _engine_name(value: object) -> str:
+    if isinstance(value, str) and value in engines.MODULES:
+        return value
+    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(map(repr, engines.MODULES))}")
+
+
 def _adapters() -> Sequence[BackendInfo]:
     try:
         from webnn_py.devices.wgpu import adapters  # noqa: PLC0415 - loads wgpu
     except (ImportError, OSError, RuntimeError) as error:
         raise NotSupportedError(f"wgpu cannot be loaded: {error}") from error
-    found = [adapters.describe(adapter) for adapter in adapters.adapters()]
+    installed = [name for name in engines.MODULES if engines.is_installed(name)]
+    found = [adapters.describe(adapter) for name in installed for adapter in adapters.adapters(name)]
     if not found:
         raise adapters.no_adapter()
     return found
@@ -130,9 +144,14 @@ RECORD: Final = DeviceRecord(
     options=(
         DeviceOption("gpu_device", "a ``wgpu.GPUDevice`` to run on, which stays the user's"),
         DeviceOption(
+            "gpu_engine",
+            'the implementation of WebGPU: ``"wgpu-native"``, the default, or ``"dawn"``, Chromium\'s',
+            convert=_engine_name,
+        ),
+        DeviceOption(
             "adapter",
-            "which of several GPUs: its index in the list of ``webnn-py devices``, or a part of its name there; "
-            "otherwise the one that suits ``power_preference`` best",
+            "which of several GPUs: its index among its engine's in the list of ``webnn-py devices``, or a part of its "
+            "name there; otherwise the one that suits ``power_preference`` best",
             convert=_index_or_name,
         ),
         DeviceOption(

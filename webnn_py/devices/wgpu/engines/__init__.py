@@ -5,22 +5,40 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
+
+from webnn_py.core.errors import NotSupportedError
+from webnn_py.extras import install_command
 
 if TYPE_CHECKING:
     from webnn_py.devices.wgpu.engines.engine import Engine
 
-DEFAULT: Final = "wgpu-native"
-
-MODULES: Final = {DEFAULT: "wgpu.backends.wgpu_native"}
+MODULES: Final = {"wgpu-native": "wgpu.backends.wgpu_native", "dawn": "wgpudawn.backends.dawn"}
 """The modules whose objects are the engines', by the engines' names."""
+
+DEFAULT = "wgpu-native"
+"""The engine of contexts that name none."""
 
 
 @cache
 def load(name: str) -> Engine:
-    """Return an engine, whose library is loaded now."""
-    engine: Engine = import_module(f"{__name__}.{name.replace('-', '_')}").ENGINE
+    """Return an engine, whose library is loaded now.
+
+    Raises:
+        NotSupportedError: its package is not installed, or cannot be used here.
+    """
+    try:
+        engine: Engine = import_module(f"{__name__}.{name.replace('-', '_')}").ENGINE
+    except (ImportError, OSError, RuntimeError) as error:
+        how = "" if is_installed(name) else f"; {install_command(name)}"
+        raise NotSupportedError(f"gpu_engine {name!r} cannot be loaded: {error}{how}") from error
     return engine
+
+
+def is_installed(name: str) -> bool:
+    """Return whether the package of an engine is installed."""
+    return find_spec(MODULES[name].partition(".")[0]) is not None
 
 
 def engine_of(value: object) -> Engine:

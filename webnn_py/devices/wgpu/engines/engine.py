@@ -137,8 +137,7 @@ class Engine(ABC):
     def is_lost(self, device: wgpu.GPUDevice) -> bool:
         """Return whether a device is lost. This takes some µs."""
 
-    @staticmethod
-    def untie(device: wgpu.GPUDevice) -> None:
+    def untie(self, device: wgpu.GPUDevice) -> None:
         """Let a destroyed device go with the last reference to it, and not only when garbage is collected.
 
         wgpu-py's devices refer to themselves, and to their queues, which refer to them.
@@ -161,6 +160,10 @@ class Engine(ABC):
     def device_of(buffer: wgpu.GPUBuffer) -> wgpu.GPUDevice:
         """Return the device of a buffer."""
         return buffer._device
+
+    @abstractmethod
+    def is_destroyed(self, buffer: wgpu.GPUBuffer, layout: wgpu.GPUBindGroupLayout) -> bool:
+        """Return whether a buffer is destroyed, given a layout of bind groups with one read-only buffer."""
 
     @abstractmethod
     def trusted_pipeline(

@@ -64,6 +64,14 @@ class WgpuNative(Engine):
                 lib.wgpuBindGroupLayoutRelease(layout)
         return False
 
+    def is_destroyed(self, buffer: wgpu.GPUBuffer, layout: wgpu.GPUBindGroupLayout) -> bool:
+        binding = {"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+        try:
+            self.device_of(buffer).create_bind_group(label="import_buffer", layout=layout, entries=[binding])
+        except wgpu.GPUValidationError:
+            return True
+        return False
+
     def trusted_pipeline(
         self, device: wgpu.GPUDevice, code: str, label: str, layout: wgpu.GPUPipelineLayout
     ) -> wgpu.GPUComputePipeline:

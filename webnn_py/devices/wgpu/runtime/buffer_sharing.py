@@ -166,15 +166,12 @@ def check_usable(buffer: wgpu.GPUBuffer, device: wgpu.GPUDevice, layout: wgpu.GP
     Args:
         buffer: the user's.
         device: of both.
-        layout: has one read-only buffer.
+        layout: of bind groups with one read-only buffer.
 
     Raises:
         wgpu.GPUError: it is destroyed or mapped.
     """
     if buffer.map_state != "unmapped":
         raise wgpu.GPUValidationError("the imported GPU buffer is mapped; it has to be unmapped before")
-    binding = {"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
-    try:
-        device.create_bind_group(label="import_buffer", layout=layout, entries=[binding])
-    except wgpu.GPUValidationError as error:
-        raise wgpu.GPUValidationError("the imported GPU buffer has been destroyed") from error
+    if engine_of(device).is_destroyed(buffer, layout):
+        raise wgpu.GPUValidationError("the imported GPU buffer has been destroyed")

@@ -374,7 +374,7 @@ class WgpuGraph:
             if is_new:
                 self._resources.uploads.fill(memory, buffer.data)
             return memory
-        if not isinstance(buffer.data, wgpu.GPUBuffer):
+        if not isinstance(buffer.data, self._queue.engine.api.GPUBuffer):
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
         return buffer.data
 
