@@ -1,12 +1,13 @@
 """The engines of the WebGPU device do the same, each on an adapter that it takes."""
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from spec_tests.support.backends import ENGINES, needs_adapter
+from spec_tests.support.backends import ENGINES, SWIFTSHADER, needs_adapter
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one, run
 from spec_tests.support.four_floats import ONES
@@ -142,3 +143,32 @@ except* webnn_py.NotSupportedError as group:
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert "gpu_engine 'dawn' cannot be loaded" in ran.stdout
     assert "pip install" in ran.stdout
+
+
+FOUND_AT_ONCE = """
+import sys, threading
+from webnn_py.devices.wgpu import adapters
+
+def find():
+    begin.wait()
+    print(bool(adapters.adapters(sys.argv[1])))
+
+begin = threading.Barrier(4)
+threads = [threading.Thread(target=find) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_that_look_for_adapters_at_the_same_moment_all_find_them(engine):
+    drivers = {} if engine == "wgpu-native" else {"VK_ADD_DRIVER_FILES": str(SWIFTSHADER)}
+    ran = subprocess.run(
+        [sys.executable, "-c", FOUND_AT_ONCE, engine],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | drivers,
+    )
+    assert ran.stdout.count("True") == 4, ran.stderr  # lines of threads may run into each other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Final
 
 import wgpu
@@ -32,6 +33,9 @@ _ORDER: Final = {
     "low-power": ("IntegratedGPU", "DiscreteGPU", "VirtualGPU", "Unknown", "CPU"),
 }
 
+_LOADING: Final = Lock()
+"""Held while an engine looks for adapters, which it does once: threads of several programs may begin at once."""
+
 LAYER_SWITCH: Final = "NODEVICE_SELECT"
 """The variable that switches off Mesa's layer, by the layer's manifest."""
 
@@ -57,7 +61,7 @@ def adapters(engine: str | None = None) -> Sequence[wgpu.GPUAdapter]:
     Raises:
         NotSupportedError: the engine is not installed.
     """
-    with _without_display_server():
+    with _LOADING, _without_display_server():
         return engines.load(engine or engines.DEFAULT).adapters()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from functools import cache
 from logging import getLogger
-from threading import local
+from threading import Lock, local
 from typing import Any, Final
 
 import wgpu
@@ -27,6 +27,9 @@ THREAD_SAFE: Final = "implicit-device-synchronization"
 
 WAIT_NANOSECONDS: Final = 100_000_000
 """The longest wait for an answer at a time."""
+
+_ENUMERATING: Final = Lock()
+"""Dawn finds nothing for a thread while another looks."""
 
 _LOCAL: Final = local()
 
@@ -57,11 +60,16 @@ class Dawn(Engine):
     def adapters(self) -> tuple[wgpu.GPUAdapter, ...]:
         if _helpers._the_instance is None:  # else a program uses Dawn by itself, with toggles of its own
             extras.set_instance_extras(backends=BACKENDS, enable_toggles=TOGGLES)
-        return tuple(dawn.gpu.enumerate_adapters_sync())
+        return self._enumerated()
+
+    @staticmethod
+    def _enumerated() -> tuple[wgpu.GPUAdapter, ...]:
+        with _ENUMERATING:
+            return tuple(dawn.gpu.enumerate_adapters_sync())
 
     def open(self, adapter: wgpu.GPUAdapter, features: list[str], limits: dict[str, int | None]) -> wgpu.GPUDevice:
         # Dawn gives one device for each adapter object.
-        fresh = dawn.gpu.enumerate_adapters_sync()[self.adapters().index(adapter)]
+        fresh = self._enumerated()[self.adapters().index(adapter)]
         device: wgpu.GPUDevice = extras.request_device_sync(
             fresh,
             label="webnn_py",
