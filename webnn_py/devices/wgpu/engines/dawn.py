@@ -6,7 +6,6 @@ The backend is imported by itself: ``wgpudawn.gpu`` would load a second copy of 
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
 from logging import getLogger
 from threading import Lock, local
 from typing import Any, Final
@@ -56,8 +55,7 @@ class Dawn(Engine):
     def checked(self) -> Checked:
         return Checked(_checks)
 
-    @cache  # noqa: B019 - there is one engine
-    def adapters(self) -> tuple[wgpu.GPUAdapter, ...]:
+    def _find_adapters(self) -> tuple[wgpu.GPUAdapter, ...]:
         if _helpers._the_instance is None:  # else a program uses Dawn by itself, with toggles of its own
             extras.set_instance_extras(backends=BACKENDS, enable_toggles=TOGGLES)
         return self._enumerated()

@@ -103,6 +103,7 @@ class Engine(ABC):
 
     def __init__(self, ffi: Any, lib: Any, api: Any) -> None:
         self._ffi, self._lib, self.api = ffi, lib, api
+        self._adapters: Sequence[wgpu.GPUAdapter] | None = None
         self._numbers = count(1)
         self._asked: dict[int, Ticket] = {}
         self._mapped = self._callback("WGPUMapAsyncStatus")
@@ -125,9 +126,15 @@ class Engine(ABC):
 
     # --- adapters and devices ----------------------------------------------------------------------------------------
 
-    @abstractmethod
     def adapters(self) -> Sequence[wgpu.GPUAdapter]:
-        """Return the adapters of this machine; drivers are loaded for that."""
+        """Return the adapters of this machine; drivers are loaded for that, once."""
+        if self._adapters is None:
+            self._adapters = self._find_adapters()
+        return self._adapters
+
+    @abstractmethod
+    def _find_adapters(self) -> Sequence[wgpu.GPUAdapter]:
+        """Make the engine's instance, of which a process has one, and return its adapters."""
 
     @abstractmethod
     def open(self, adapter: wgpu.GPUAdapter, features: list[str], limits: dict[str, int | None]) -> wgpu.GPUDevice:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from logging import getLogger
 from time import perf_counter, sleep
 from typing import Any, Final
 
 import wgpu
 from cffi import model  # type: ignore[import-untyped]
-from wgpu.backends.wgpu_native import _api, extras
+from wgpu.backends.wgpu_native import _api, _helpers, extras
 from wgpu.backends.wgpu_native._ffi import ffi, lib
 
 from webnn_py.devices.wgpu.engines.engine import BACKENDS, Checked, Engine, Ticket
@@ -43,9 +42,9 @@ class WgpuNative(Engine):
         # wgpu-py leaves an error with what lies on top of the thread's stack, as it does for its own calls.
         return Checked(_api.error_handler._get_proxy_stack)
 
-    @cache  # noqa: B019 - there is one engine
-    def adapters(self) -> tuple[wgpu.GPUAdapter, ...]:
-        extras.set_instance_extras(backends=BACKENDS)
+    def _find_adapters(self) -> tuple[wgpu.GPUAdapter, ...]:
+        if _helpers._the_instance is None:  # else a program uses wgpu-py by itself
+            extras.set_instance_extras(backends=BACKENDS)
         return tuple(wgpu.gpu.enumerate_adapters_sync())
 
     def open(self, adapter: wgpu.GPUAdapter, features: list[str], limits: dict[str, int | None]) -> wgpu.GPUDevice:
