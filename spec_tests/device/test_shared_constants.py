@@ -12,7 +12,7 @@ from webnn_py import MLGraphBuilder, OperationError
 from webnn_py.core.device.backend import Memory
 from webnn_py.devices.numpy import executable as numpy_executable
 from webnn_py.devices.shared_constants import SharedConstants
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 
 
 def key_of(array):
@@ -114,7 +114,7 @@ async def build(context, drawing, size, *, is_keyed=True):
 def made(monkeypatch, backend):
     """Record the uploads and computations of a build for its constants."""
     done = []
-    steps = {"wgpu": ((NativeQueue, "fill"), (NativeQueue, "run")), "numpy": ((numpy_executable, "run_node"),)}
+    steps = {"wgpu": ((ContextQueue, "fill"), (ContextQueue, "run")), "numpy": ((numpy_executable, "run_node"),)}
     for owner, name in steps.get(backend, ()):
         noted(monkeypatch, owner, name, lambda *_, name=name: done.append(name))
     return done

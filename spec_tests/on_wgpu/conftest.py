@@ -13,8 +13,8 @@ from webnn_py.devices.wgpu.backend import features_of
 from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.codegen.gemm import measured_tiles, selection, tile_choice, tiled
 from webnn_py.devices.wgpu.codegen.gemm.measured_tiles import HOPPER
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 from webnn_py.devices.wgpu.runtime.executable import WgpuGraph
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 FOLDER = Path(__file__).parent
 PARTS = 5
@@ -108,7 +108,7 @@ def check_kernels(ml, compiled):
 def as_hardware(request, monkeypatch):
     """Let the software adapter have the queue of hardware, but in the tests of its own queue."""
     if request.path.stem != "test_software_queue":
-        monkeypatch.setattr(wgpu_backend, "SoftwareQueue", NativeQueue)
+        monkeypatch.setattr(wgpu_backend, "SoftwareQueue", ContextQueue)
 
 
 @pytest.fixture

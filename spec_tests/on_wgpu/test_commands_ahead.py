@@ -9,8 +9,8 @@ from webnn_py import MLGraphBuilder
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime import commands_ahead, waiting
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
 
 pytestmark = pytest.mark.sampled(1)
 
@@ -31,7 +31,7 @@ def ahead(monkeypatch):
         monkeypatch.setattr(module, name, value)
     counts = []
     sizes = lambda _self, _launches, finished=(): counts.extend([len(finished)] if finished else [])  # noqa: E731
-    noted(monkeypatch, NativeQueue, "_submit", sizes)
+    noted(monkeypatch, ContextQueue, "_submit", sizes)
     return counts
 
 

@@ -16,7 +16,7 @@ from spec_tests.support.stand_ins import failing, noted
 from webnn_py import UnknownError, open_ml
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 from webnn_py.devices.wgpu.runtime.software_queue import SoftwareQueue
 
 pytestmark = pytest.mark.skipif(
@@ -129,7 +129,7 @@ async def test_what_is_not_submitted_when_the_context_is_destroyed_is_dropped(gp
         gpu.dispatch(graph, {"x": x}, {"y": y})
         read = gpu.read_buffer(y)
         await held.wait_begun()
-    submitted = noted(monkeypatch, NativeQueue, "_hand_over")
+    submitted = noted(monkeypatch, ContextQueue, "_hand_over")
     gpu.destroy()
     held.may_go.set()
     await gpu.device_timeline.wait_ended()

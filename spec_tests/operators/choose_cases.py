@@ -29,7 +29,7 @@ from spec_tests.operators.choosing import CHOSEN
 from webnn_py.devices import wgpu as on_wgpu
 from webnn_py.devices.wgpu.backend import WgpuBackend
 from webnn_py.devices.wgpu.codegen.gemm import tiled
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 from webnn_py.testing.device_cases.graphs import DRAWERS, run
 
@@ -59,7 +59,7 @@ def measure(files):
         package = Path(on_wgpu.__file__).parent.parent
         written = [f"{package / Path(*name.split('.')[2:])}{end}" for name in WRITERS for end in ("/*", ".py")]
         measured = coverage.Coverage(data_file=data, branch=True, include=written, config_file=False)
-        lower, submit = WgpuBackend._compile, NativeQueue._submit
+        lower, submit = WgpuBackend._compile, ContextQueue._submit
 
         def measure_lowering(backend, graph, told):
             measured.switch_context(CONTEXT(place))
@@ -81,7 +81,7 @@ def measure(files):
         with (
             patch.object(WgpuBackend, "_compile", measure_lowering),
             patch.object(Pipelines, "_pipeline", note_text),
-            patch.object(NativeQueue, "_submit", submit_copies),
+            patch.object(ContextQueue, "_submit", submit_copies),
         ):
             measured.start()
             trio.run(_lower_all, files, place)

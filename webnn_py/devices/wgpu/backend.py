@@ -32,10 +32,10 @@ from webnn_py.devices.wgpu.records.buffer import padded
 from webnn_py.devices.wgpu.records.recently_used import Room
 from webnn_py.devices.wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.devices.wgpu.runtime.buffer_sharing import check_foreign, check_usable, lent
+from webnn_py.devices.wgpu.runtime.context_queue import BufferClear, ContextQueue
 from webnn_py.devices.wgpu.runtime.device_loss import DeviceLossWatch, is_lost, to_nobody
 from webnn_py.devices.wgpu.runtime.executable import GraphResources, WgpuGraph
 from webnn_py.devices.wgpu.runtime.memory import STORAGE, ReadbackPool
-from webnn_py.devices.wgpu.runtime.native import BufferClear, NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 from webnn_py.devices.wgpu.runtime.saved_kernels import from_saved
 from webnn_py.devices.wgpu.runtime.shared_devices import SharedDevices
@@ -97,7 +97,7 @@ class WgpuBackend:
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = capabilities_of(longest_operand(device), shader_int64=self._features.shader_int64)
         is_software = device.adapter.info["adapter_type"] == "CPU"
-        self._queue = SoftwareQueue(device) if is_software and give_back is not None else NativeQueue(device)
+        self._queue = SoftwareQueue(device) if is_software and give_back is not None else ContextQueue(device)
         self._cached = cached
         self._pipelines = Pipelines.on_device(device, cached)
         self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")

@@ -14,8 +14,8 @@ import attrs
 import wgpu
 
 from webnn_py.devices.wgpu.records.buffer import padded
+from webnn_py.devices.wgpu.runtime.context_queue import BufferCopy, Command
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
-from webnn_py.devices.wgpu.runtime.native import BufferCopy, Command
 
 WORKGROUP: Final = 64
 MOST_WORKGROUPS: Final = 65535

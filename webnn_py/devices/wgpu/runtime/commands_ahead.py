@@ -11,7 +11,7 @@ from typing import Any, Final
 import wgpu
 
 from webnn_py.devices.wgpu.engines.engine import Launch
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 
 LEAST_LAUNCHES_AHEAD: Final = 16
 """Fewer launches are encoded with what comes before and behind them, in hardly more than the time of a submission."""
@@ -36,7 +36,7 @@ class CommandsAhead:
         queue: of the context.
     """
 
-    def __init__(self, queue: NativeQueue) -> None:
+    def __init__(self, queue: ContextQueue) -> None:
         self._queue = queue
         self._launches: Sequence[Launch] = ()
         self._finished: list[Any] = []  # command buffers

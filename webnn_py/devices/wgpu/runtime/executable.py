@@ -33,8 +33,8 @@ from webnn_py.devices.wgpu.records.buffer import Buffer, padded
 from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.kernel import Kernel
 from webnn_py.devices.wgpu.runtime.commands_ahead import CommandsAhead
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 from webnn_py.devices.wgpu.runtime.memory import STORAGE
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
 from webnn_py.devices.wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.devices.wgpu.runtime.saved_kernels import SavedKernels, SavedMemory, to_saved
 from webnn_py.devices.wgpu.runtime.timestamps import TimedLaunches
@@ -58,7 +58,7 @@ class GraphResources:
     """
 
     device: wgpu.GPUDevice
-    queue: NativeQueue
+    queue: ContextQueue
     pipelines: Pipelines
     features: Features
     constants: SharedConstants

@@ -14,8 +14,8 @@ import trio
 import wgpu
 
 from webnn_py.devices.wgpu.engines.engine import Ticket
+from webnn_py.devices.wgpu.runtime.context_queue import Command, ContextQueue
 from webnn_py.devices.wgpu.runtime.device_loss import is_lost
-from webnn_py.devices.wgpu.runtime.native import Command, NativeQueue
 
 Call = tuple[Callable[[], None], Future[None]]
 
@@ -34,7 +34,7 @@ def _make_calls(calls: SimpleQueue[Call | None]) -> None:
 
 
 @final
-class SoftwareQueue(NativeQueue):
+class SoftwareQueue(ContextQueue):
     """Makes all calls that submit, or wait for a submission, in a thread, in their order; so the event loop goes on.
 
     Only for devices that no user can destroy meanwhile: the process would end.

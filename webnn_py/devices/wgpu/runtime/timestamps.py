@@ -16,7 +16,7 @@ from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.device.backend import HostArray, KernelTiming, Memory, Storage
 from webnn_py.devices.wgpu.engines.engine import Encodes, Engine, Launch
 from webnn_py.devices.wgpu.records.kernel import Kernel
-from webnn_py.devices.wgpu.runtime.native import MOST_COLLECTED, NativeQueue
+from webnn_py.devices.wgpu.runtime.context_queue import MOST_COLLECTED, ContextQueue
 
 FEATURE: Final = "timestamp-query"
 
@@ -62,7 +62,7 @@ class TimedLaunches:
     """
 
     def __init__(
-        self, device: wgpu.GPUDevice, queue: NativeQueue, kernels: Sequence[Kernel], launches: Sequence[Launch]
+        self, device: wgpu.GPUDevice, queue: ContextQueue, kernels: Sequence[Kernel], launches: Sequence[Launch]
     ) -> None:
         self._kernels = kernels
         self._nanoseconds = queue.engine.timestamp_period(device)

@@ -19,7 +19,7 @@ import wgpu
 
 from webnn_py.core.device.backend import HostArray, Storage
 from webnn_py.devices.wgpu.engines.engine import Engine, Ticket
-from webnn_py.devices.wgpu.runtime.native import BufferCopy
+from webnn_py.devices.wgpu.runtime.context_queue import BufferCopy
 
 LARGE: Final = 2**24
 """From so many bytes on, a read is copied in a thread of its own."""

@@ -19,8 +19,8 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.core.device.backend import HostArray
 from webnn_py.devices.wgpu.engines.engine import Engine, Ticket
+from webnn_py.devices.wgpu.runtime.context_queue import BufferCopy, ContextQueue
 from webnn_py.devices.wgpu.runtime.device_loss import is_lost
-from webnn_py.devices.wgpu.runtime.native import BufferCopy, NativeQueue
 from webnn_py.devices.wgpu.runtime.transfers import as_bytes, copy_in_shares
 
 LEAST: Final = 2**16
@@ -114,7 +114,7 @@ class UploadRing:
         copiers: threads that copy.
     """
 
-    def __init__(self, device: wgpu.GPUDevice, queue: NativeQueue, copiers: ThreadPoolExecutor) -> None:
+    def __init__(self, device: wgpu.GPUDevice, queue: ContextQueue, copiers: ThreadPoolExecutor) -> None:
         self._device = device
         self._queue = queue
         self._copiers = copiers
@@ -250,7 +250,7 @@ class ConstantUploads:
             memory: then all constants go through the queue.
     """
 
-    def __init__(self, device: wgpu.GPUDevice, queue: NativeQueue, copiers: ThreadPoolExecutor | None) -> None:
+    def __init__(self, device: wgpu.GPUDevice, queue: ContextQueue, copiers: ThreadPoolExecutor | None) -> None:
         self._device = device
         self._queue = queue
         self._copiers = copiers

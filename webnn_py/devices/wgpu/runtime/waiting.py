@@ -17,7 +17,7 @@ import trio
 
 from webnn_py.devices.wgpu.engines.engine import Ticket
 from webnn_py.devices.wgpu.runtime.commands_ahead import CommandsAhead
-from webnn_py.devices.wgpu.runtime.native import NativeQueue
+from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
 from webnn_py.devices.wgpu.runtime.pipelines import Pipelines
 
 BLOCK_SECONDS: Final = 0.0001
@@ -121,7 +121,7 @@ class Waiting:
             submitting.
     """
 
-    def __init__(self, queue: NativeQueue, policy: WaitPolicy, pipelines: Pipelines) -> None:
+    def __init__(self, queue: ContextQueue, policy: WaitPolicy, pipelines: Pipelines) -> None:
         self._queue = queue
         self._policy = policy
         self._pipelines = pipelines

@@ -65,7 +65,7 @@ LEAST_LAUNCHES = 16
 time, and works on them while the host encodes the others: 4 to 7 µs each, and 50 for a submission."""
 
 
-class NativeQueue:
+class ContextQueue:
     """A context's queue of a device.
 
     Launches, and copies between buffers, are collected and submitted together, before anything else that goes into the
