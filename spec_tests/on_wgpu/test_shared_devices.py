@@ -114,7 +114,7 @@ async def test_the_loss_of_the_device_is_told_to_each_of_its_contexts_once_and_t
             told[context].append(message),
             say(message),
         )
-    destroy_and_log(contexts[0].device.backend)
+    destroy_and_log(contexts[0])
     fresh = await open_context()  # before anybody has heard of it
     with trio.fail_after(60):
         messages = [(await context.lost).message for context in contexts]

@@ -12,12 +12,12 @@ from spec_tests.on_wgpu.test_threads import LONG_ENOUGH, Held
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.releases import assert_nothing_lives
-from spec_tests.support.stand_ins import failing, noted
+from spec_tests.support.stand_ins import failing, noted, returned
 from webnn_py import UnknownError, open_ml
 from webnn_py.devices.wgpu import interop
 from webnn_py.devices.wgpu.adapters import choose, request_device
 from webnn_py.devices.wgpu.runtime.context_queue import ContextQueue
-from webnn_py.devices.wgpu.runtime.software_queue import SoftwareQueue
+from webnn_py.devices.wgpu.runtime.memory import STORAGE
 
 pytestmark = pytest.mark.skipif(
     choose("default", software=True) is None or choose("default", software=False) is not None,
@@ -145,6 +145,52 @@ async def test_a_write_that_fails_in_the_thread_rejects_later_reads(gpu, queue, 
         await gpu.read_buffer(x)
 
 
+async def test_a_device_is_destroyed_behind_the_last_call_of_the_thread(gpu, queue, monkeypatch):
+    """A wait that was given up has left it there."""
+    order, held = [], Held()
+    noted(monkeypatch, queue.engine, "work_done", held)
+    returned(monkeypatch, queue.engine, "work_done", lambda *_: order.append("call"))
+    noted(monkeypatch, gpu.device.backend.device, "destroy", lambda: order.append("destroy"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gpu.drain)
+        await held.wait_begun()
+        nursery.cancel_scope.cancel()
+    threading.Timer(0.1, held.may_go.set).start()
+    gpu.destroy()
+    await gpu.device_timeline.wait_ended()
+    assert (order[0], order[-1]) == ("call", "destroy")
+
+
+async def test_what_timed_kernels_write_is_destroyed_behind_their_submission(gpu, model, held, monkeypatch):
+    graph, x, y = model
+    backend = gpu.device.backend
+    monkeypatch.setattr(backend, "read", failing(wgpu.GPUOutOfMemoryError("Not enough memory left.")))
+    with pytest.raises(wgpu.GPUOutOfMemoryError):
+        backend.dispatch_timed(graph.handle.compiled, {"x": x.storage}, {"y": y.storage})
+    monkeypatch.undo()
+    await held.wait_begun()
+    held.may_go.set()
+    np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
+
+
+async def test_memory_of_a_user_may_be_destroyed_at_once(gpu, model, held):
+    graph, _, y = model
+    users = gpu.device.backend.device.create_buffer_with_data(data=np.float32([5, 6] * 4), usage=STORAGE)
+    x = interop.import_buffer(gpu, users, data_type="float32", shape=[2])
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await gpu.device_timeline.drain()
+    users.destroy()
+    held.may_go.set()
+    np.testing.assert_array_equal(await gpu.read_buffer(y), [6, 7])
+
+
+async def test_an_error_without_a_text_rejects_the_read(gpu, queue, model, monkeypatch):
+    _, x, _ = model
+    noted(monkeypatch, queue.engine, "map", failing(wgpu.GPUError("")))
+    with pytest.raises(UnknownError, match="GPUError"):
+        await gpu.read_buffer(x)
+
+
 async def test_a_lent_buffer_has_what_was_submitted_before(gpu, model, held):
     graph, x, y = model
     threading.Timer(0.1, held.may_go.set).start()
@@ -155,10 +201,16 @@ async def test_a_lent_buffer_has_what_was_submitted_before(gpu, model, held):
     lent.destroy()
 
 
-async def test_only_devices_that_no_user_can_destroy_submit_in_a_thread(ml, queue):
-    assert isinstance(queue, SoftwareQueue)
-    context = await ml.create_context(gpu_device=request_device(choose("default", software=True)))
-    assert not isinstance(context.device.backend._queue, SoftwareQueue)
+def submitting_threads():
+    return {thread for thread in threading.enumerate() if thread.name == "webnn-software-gpu"}
+
+
+async def test_only_devices_that_no_user_can_destroy_submit_in_a_thread(ml):
+    before = submitting_threads()
+    await ml.create_context(gpu_device=request_device(choose("default", software=True)))
+    assert submitting_threads() - before == set()
+    await ml.create_context(backend="wgpu")
+    assert len(submitting_threads() - before) == 1
 
 
 def test_programs_end_with_their_threads():
@@ -168,9 +220,7 @@ def test_programs_end_with_their_threads():
             x = await filled(context, [1])
             await context.read_buffer(x)
 
+    before = submitting_threads()
     for _ in range(3):
         trio.run(program)
-    for thread in threading.enumerate():
-        if thread.name == "webnn-software-gpu":
-            thread.join(LONG_ENOUGH)
-            assert not thread.is_alive()
+    assert submitting_threads() - before == set()

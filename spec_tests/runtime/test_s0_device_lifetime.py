@@ -8,6 +8,7 @@ from spec_tests.support import depth
 from spec_tests.support.backends import needs_adapter
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import assert_adds, built, live, lose
+from spec_tests.support.watched_device import destroy_and_log
 from webnn_py import InvalidStateError
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment
@@ -102,7 +103,7 @@ async def test_s0_8_after_a_gpu_is_gone_the_next_session_has_a_fresh_one(ml, x):
             session = await env.create_session(add(number))
             await assert_adds(session, x, number)
             context = env.device.context
-            context.device.backend.device.destroy()
+            destroy_and_log(context)
             await context.lost
             assert env.device is None
             await session.release()

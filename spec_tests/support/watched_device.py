@@ -103,7 +103,7 @@ class WatchedDevice(StepsOnDemand):
             return
         assert self.backend._give_back is not None, "other tests run on this device; let the test have its own"
         if self.backend._watch._device is None:  # nobody listens to it any more
-            destroy_and_log(self.backend)
+            destroy_and_log(self.context)
             await self.quiet()
             return
         said, say = trio.Event(), self.backend.lost
@@ -113,15 +113,22 @@ class WatchedDevice(StepsOnDemand):
             said.set()
 
         self.backend.lost = heard
-        destroy_and_log(self.backend)
+        destroy_and_log(self.context)
         with trio.fail_after(60):  # a loss that nobody notices shall not hang the tests
             await said.wait()
 
 
-def destroy_and_log(backend: object) -> None:
-    """Fail as a driver does: the device is lost, and the engine logs it, since it has nobody else to tell."""
-    backend.device.destroy()
-    engine_of(backend.device).log.error("The WGPU device was lost (Unknown):\na test has destroyed it")
+def destroy_and_log(context: MLContext) -> None:
+    """Fail as a driver does: the device is lost, and the engine logs it, since it has nobody else to tell.
+
+    It is lost between two submissions: a loss within one ends the process.
+    """
+    for other in context._ml._contexts:
+        if other.backend.name == "wgpu":
+            other.device.backend._queue.catch_up()
+    device = context.device.backend.device
+    device.destroy()
+    engine_of(device).log.error("The WGPU device was lost (Unknown):\na test has destroyed it")
 
 
 def finish_work(backend: object) -> None:

@@ -114,11 +114,10 @@ async def destroy_soon(context: MLContext, rng: np.random.Generator, counts: Cou
 async def lose_soon(context: MLContext, rng: np.random.Generator, counts: Counts) -> None:
     """Lose the context's device while others use it."""
     await trio.sleep(rng.exponential(0.05))
-    backend = context._device.backend
     if context.backend.name == "wgpu":
-        destroy_and_log(backend)
+        destroy_and_log(context)
     else:
-        backend.lost("there is no such thing as a numpy device")
+        context.device.backend.lost("there is no such thing as a numpy device")
     await context.lost
     counts.note("lost in the middle")
 

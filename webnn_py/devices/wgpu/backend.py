@@ -300,7 +300,9 @@ class WgpuBackend:
 
     def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
         """Return a user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
-        return check_foreign(value, descriptor, self.device)
+        buffer = check_foreign(value, descriptor, self.device)
+        self._queue.close()  # the user may destroy it at any time
+        return buffer
 
     def _check_usable(self, *storages: Storage) -> None:
         for storage in storages:
@@ -452,9 +454,9 @@ class WgpuBackend:
         """Drop the staging buffers and pipelines, and give a shared device back."""
         self._watch.stop()
         self.lost = to_nobody
+        self._queue.close()
         self._staging.close()
         self._uploads.close()
-        self._queue.close()
         self._pipelines.close(self._cached)
         self._copiers.shutdown(wait=False)
         self._constants.close()

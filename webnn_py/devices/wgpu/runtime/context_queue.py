@@ -141,7 +141,7 @@ class ContextQueue:
     def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
         self.submit()
-        self._in_turn(partial(self.engine.write, self._device, buffer, data, byte_length))
+        self.in_turn(partial(self.engine.write, self._device, buffer, data, byte_length))
 
     def fill(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data`` into memory that nothing has used yet; in any thread."""
@@ -170,7 +170,7 @@ class ContextQueue:
             raise
         self._submissions += 1
         self._has_fills = False
-        self._in_turn(partial(self._hand_over, [encoded, *finished]))
+        self.in_turn(partial(self._hand_over, [encoded, *finished]))
 
     def _hand_over(self, commands: Sequence[Any]) -> None:
         try:
@@ -178,7 +178,7 @@ class ContextQueue:
         finally:
             self.engine.release(commands)
 
-    def _in_turn(self, call: Callable[[], None], ticket: Ticket | None = None) -> None:
+    def in_turn(self, call: Callable[[], None], ticket: Ticket | None = None) -> None:
         """Make a call that uses the queue, behind all that came before.
 
         Args:
@@ -188,14 +188,14 @@ class ContextQueue:
         call()
 
     def catch_up(self) -> None:
-        """Wait until the engine has been given all that was submitted, before a user submits by himself."""
+        """Block until the engine has been given all that was submitted."""
 
     async def destroy(self, destroy: Callable[[], None]) -> None:
         """Call what destroys memory, which waits for a submission that is under way."""
         destroy()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Make all calls in the thread of their caller from now on; block until another has made its."""
 
     def encoded(self, launches: Sequence[Command]) -> Any:
         """Return a command buffer, as the engine's handle.
@@ -208,14 +208,14 @@ class ContextQueue:
     def map(self, buffer: wgpu.GPUBuffer, byte_length: int, *, writes: bool = False) -> Ticket:
         """Ask for the buffer's memory on the host's side, to read or to write it."""
         ticket = Ticket(self._submissions)
-        self._in_turn(partial(self.engine.map, ticket, buffer, byte_length, writes=writes), ticket)
+        self.in_turn(partial(self.engine.map, ticket, buffer, byte_length, writes=writes), ticket)
         return ticket
 
     def work_done(self) -> Ticket:
         """Submit what is collected; a ticket for everything so far."""
         self.submit()
         ticket = Ticket(self._submissions)
-        self._in_turn(partial(self.engine.work_done, ticket, self._device), ticket)
+        self.in_turn(partial(self.engine.work_done, ticket, self._device), ticket)
         return ticket
 
     def answered(self, ticket: Ticket) -> None:

@@ -13,6 +13,7 @@ from typing import Any, final
 import trio
 import wgpu
 
+from webnn_py.core.message_text import device_text
 from webnn_py.devices.wgpu.engines.engine import Ticket
 from webnn_py.devices.wgpu.runtime.context_queue import Command, ContextQueue
 from webnn_py.devices.wgpu.runtime.device_loss import is_lost
@@ -37,7 +38,9 @@ def _make_calls(calls: SimpleQueue[Call | None]) -> None:
 class SoftwareQueue(ContextQueue):
     """Makes all calls that submit, or wait for a submission, in a thread, in their order; so the event loop goes on.
 
-    Only for devices that no user can destroy meanwhile: the process would end.
+    wgpu-native ends the process when a device, or memory, is destroyed between the check of a submission and the
+    submission. So what the thread may still submit is destroyed in the thread, or behind :meth:`close`, which comes
+    before the device is given back, and before a user's own memory is used.
     """
 
     most_collected = 4
@@ -46,23 +49,27 @@ class SoftwareQueue(ContextQueue):
     def __init__(self, device: wgpu.GPUDevice) -> None:
         super().__init__(device)
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
-        self._is_closed = False
         self._error = ""
         self._last: Future[None] = Future()  # of all calls
         self._last.set_result(None)
         # An executor takes no calls while the program ends, when contexts are closed.
-        Thread(target=_make_calls, args=[self._calls], name="webnn-software-gpu", daemon=True).start()
+        self._worker: Thread | None = Thread(
+            target=_make_calls, args=[self._calls], name="webnn-software-gpu", daemon=True
+        )
+        self._worker.start()
 
-    def _in_turn(self, call: Callable[[], None], ticket: Ticket | None = None) -> None:
+    def in_turn(self, call: Callable[[], None], ticket: Ticket | None = None) -> None:
+        """Make a call in the thread, behind all that came before."""
         make = partial(self._make, call, ticket)
-        if self._is_closed:
+        if self._worker is None:
             make()
         else:
-            self._last = self._put(make)
+            self._put(make)
 
     def _put(self, call: Callable[[], None]) -> Future[None]:
         done: Future[None] = Future()
         self._calls.put((call, done))
+        self._last = done
         return done
 
     def _make(self, call: Callable[[], None], ticket: Ticket | None) -> None:
@@ -72,11 +79,11 @@ class SoftwareQueue(ContextQueue):
                 raise wgpu.GPUError(self._error)
             call()
             self.engine.finish(self._device)
-        except wgpu.GPUError as error:
+        except Exception as error:  # noqa: BLE001 - nothing else would hear of it
             if ticket is None:
-                self._error = str(error)  # nothing that is read later would be right
+                self._error = device_text(error)  # nothing that is read later would be right
             elif ticket.done is None:
-                ticket.done = str(error)
+                ticket.done = device_text(error)
 
     def _hand_over(self, commands: Sequence[Any]) -> None:
         if self.ending.done() or is_lost(self._device):
@@ -88,7 +95,7 @@ class SoftwareQueue(ContextQueue):
         """Submit kernels by themselves; a build goes on when they have run, since it may destroy what they used."""
         super().run(launches)
         if get_ident() != self._thread:
-            self._last.result()
+            self.catch_up()
 
     def poll(self) -> None:
         """Let the thread have the interpreter."""
@@ -96,15 +103,15 @@ class SoftwareQueue(ContextQueue):
 
     def wait(self, ticket: Ticket, *, is_shared: bool) -> None:
         """Block until the thread has made all calls, and they are answered."""
-        self._last.result()
+        self.catch_up()
 
     def catch_up(self) -> None:
-        """Wait for the thread, in that of the event loop."""
+        """Block until the thread has made all calls."""
         self._last.result()
 
     async def destroy(self, destroy: Callable[[], None]) -> None:
         """Call what destroys memory in the thread."""
-        if self._is_closed:
+        if self._worker is None:
             destroy()
             return
         destroyed = trio.Event()
@@ -115,6 +122,8 @@ class SoftwareQueue(ContextQueue):
         future.result()
 
     def close(self) -> None:
-        """End the thread; nothing that may come afterwards takes long."""
-        self._is_closed = True
-        self._calls.put(None)
+        """Block until the thread has ended."""
+        if self._worker is not None:
+            self._calls.put(None)
+            self._worker.join()
+            self._worker = None

@@ -65,6 +65,7 @@ class TimedLaunches:
         self, device: wgpu.GPUDevice, queue: ContextQueue, kernels: Sequence[Kernel], launches: Sequence[Launch]
     ) -> None:
         self._kernels = kernels
+        self._queue = queue
         self._nanoseconds = queue.engine.timestamp_period(device)
         self._query_sets: list[wgpu.GPUQuerySet] = []
         usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
@@ -111,7 +112,6 @@ class TimedLaunches:
         return timings
 
     def release(self) -> None:
-        """Give the memory back."""
-        self._ticks.destroy()
-        for queries in self._query_sets:
-            queries.destroy()
+        """Give the memory back, behind all submissions that use it."""
+        for memory in (self._ticks, *self._query_sets):
+            self._queue.in_turn(memory.destroy)
