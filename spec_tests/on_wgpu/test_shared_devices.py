@@ -163,26 +163,35 @@ async def test_a_context_that_waits_for_the_gpu_lets_the_others_submit(open_cont
     other = await open_context() if are_two else None
     x = await filled(waiting, [1, 2])
     await waiting.drain()
-    queue, polls, goes_on = waiting.device.backend._queue, [], threading.Event()
-    its_threads = noted(monkeypatch, queue, "wait")
-    is_done = queue.engine._is_done
+    queue, its_threads, waits = waiting.device.backend._queue, set(), []
+    begun, goes_on = threading.Event(), threading.Event()
+    wait, is_done = queue.wait, queue.engine._is_done
+
+    def wait_noted(ticket, *, is_shared):
+        its_threads.add(threading.get_ident())
+        begun.set()
+        wait(ticket, is_shared=is_shared)
+        its_threads.remove(threading.get_ident())
 
     def is_done_noted(device, *, wait=False):
-        if threading.get_ident() not in its_threads:
-            return is_done(device, wait=wait)
-        polls.append(wait)
-        if len(polls) > 20 or wait:
-            goes_on.wait(LONG_ENOUGH)
-            return is_done(device, wait=wait)
-        return False
+        if threading.get_ident() in its_threads:
+            waits.append(wait)
+            if wait:
+                assert goes_on.wait(LONG_ENOUGH)
+            elif not goes_on.is_set():
+                return False
+        return is_done(device, wait=wait)
 
+    monkeypatch.setattr(queue, "wait", wait_noted)
     monkeypatch.setattr(queue.engine, "_is_done", is_done_noted)
+    monkeypatch.setattr(queue, "poll", lambda: None)  # the answer comes while a thread waits for it
     reading = waiting.read_buffer(x)
+    assert await trio.to_thread.run_sync(begun.wait, LONG_ENOUGH)
     if other is not None:
         assert await add(other, await build_add_number(other, 3, [2]), [1, 2]) == [4, 5]
     goes_on.set()
     np.testing.assert_array_equal(await reading, [1, 2])
-    assert any(polls) == (not are_two)
+    assert any(waits) == (not are_two)
 
 
 def test_programs_in_two_threads_share_a_device_and_end_by_themselves(opened):
