@@ -117,7 +117,8 @@ async def test_rounds_in_one_context_leave_nothing_behind(rounds, context):
 
 @pytest.mark.parametrize("end", ["destroyed", "lost"])
 async def test_contexts_that_end_leave_nothing_behind(rounds, ml, backend, end, caplog):
-    caplog.set_level("CRITICAL", logger="wgpu")  # pytest keeps every record
+    for engine in ("wgpu", "wgpudawn"):
+        caplog.set_level("CRITICAL", logger=engine)  # pytest keeps every record
 
     async def one_context():
         context = await ml.create_context(backend=backend)
