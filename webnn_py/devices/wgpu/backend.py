@@ -436,6 +436,7 @@ class WgpuBackend:
 
     async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
         await self._wait(ticket)
+        compiled.ahead.forget(None)  # here, where another wait may be encoding them
         await self._queue.destroy(compiled.release)
 
     # --- the end ---------------------------------------------------------------------------------------------
