@@ -143,8 +143,11 @@ async def test_without_the_kernels_results_are_the_same(gpu_context, plans):
     assert not plans
 
 
-async def test_lengths_beyond_the_cache_give_nan(gpu_context, plans):
-    case = decode([CAPACITY])
-    feeds = {**case.feeds, "x5": np.array([CAPACITY], np.int32), "x6": np.array(CAPACITY + 1, np.int32)}
-    output = (await run(gpu_context, case.model(), feeds))[0]
+@pytest.mark.parametrize(("new", "last", "total"), [(1, CAPACITY, CAPACITY + 1), (20, 2**31 - 1, CAPACITY)])
+async def test_lengths_beyond_the_cache_give_nan(gpu_context, plans, new, last, total):
+    case = decode([CAPACITY], new=new)
+    feeds = {**case.feeds, "x5": np.array([last], np.int32), "x6": np.array(total, np.int32)}
+    output, keys, _ = await run(gpu_context, case.model(), feeds)
     assert np.isnan(output).all()
+    assert_same([keys], [case.inputs[3]])
+    assert plans

@@ -73,7 +73,7 @@ class CachedNode:
 fn begin_of(sample: u32) -> i32 {{ return select(lasts[sample] + {1 - new}, 0, is_first()); }}
 fn is_within(sample: u32) -> bool {{
   let begin = begin_of(sample);
-  return begin >= 0 && max(max(lasts[sample] + 1, begin + {new}), {name}[0]) <= {capacity};
+  return begin >= 0 && begin <= {capacity - new} && lasts[sample] < {capacity} && {name}[0] <= {capacity};
 }}"""
         return reads, text
 
