@@ -8,7 +8,7 @@ from webnn_py.core.descriptors import MLOperandDescriptor
 from webnn_py.core.graph import Graph, Input
 from webnn_py.core.graph_rewriting import RewriteBuilder
 from webnn_py.devices.wgpu.codegen.attention import emit, tile
-from webnn_py.devices.wgpu.codegen.attention.lanes import LaneAttention
+from webnn_py.devices.wgpu.codegen.attention.tile import AttentionTile
 from webnn_py.devices.wgpu.lowering import LoweringContext, lowered
 from webnn_py.devices.wgpu.passes.arena import place_blocks
 from webnn_py.devices.wgpu.passes.kernel_groups import KernelGroups
@@ -309,57 +309,60 @@ async def test_float16(check, sizes):
     await check(masked, given, 3e-3)
 
 
-@pytest.fixture
-def take_lanes(monkeypatch):
-    """A function that sets the lanes that share rows; with None there are none."""
-
-    def take(way, **more):
-        choose = lambda shape, _: None if way is None else LaneAttention(shape, *way, **more)  # noqa: E731
-        monkeypatch.setattr(emit, "choose_lanes", choose)
-
-    return take
-
-
-async def test_heads_that_share_keys_are_computed_without_subgroups(check, take_lanes):
-    take_lanes(None)
-    given = arrays(rows=1, batch=(2, 8), key_batch=(2, 1), keys=12, columns=256)
-    assert await check(plain, given) == 1
-
-
 async def test_float16_with_a_softmax_in_float32(check):
     assert await check(in_float32_between, arrays(data_type="float16"), 3e-3) == 1
 
 
-@pytest.mark.parametrize("cut", tile.TILES, ids=lambda cut: f"{cut.down}×{cut.across}×{cut.each}")
-async def test_every_tile_computes_the_same(check, change_features, monkeypatch, cut):
-    change_features(subgroups=False)
-    monkeypatch.setattr(tile, "TILES", (cut,))
-    given = arrays(rows=cut.rows + 1, keys=cut.keys + 9, size=12, batch=(1,), m=(1, cut.keys + 9))
-    assert await check(masked, given) == 1
-
-
-LANES = {
-    "a row": (4, 1, 1, 64, 1),
-    "more rows than lanes": (2, 8, 1, 64, 1),
-    "as many": (4, 4, 1, 32, 1),
-    "slices": (4, 2, 4, 64, 1),
-    "slices and parts": (4, 4, 2, 32, 3),
-    "parts": (2, 4, 1, 32, 2),
-    "nothing but slices": (4, 2, 16, 64, 1),
-    "eight keys at once": (4, 4, 2, 64, 1, False, 8),
-    "sixteen keys at once, read ahead": (2, 4, 1, 32, 2, True, 16),
+WAYS = {
+    "a row": {"lanes": 4, "each": 1, "threads": 64},
+    "more rows than lanes": {"lanes": 2, "each": 8, "threads": 64},
+    "as many": {"lanes": 4, "each": 4, "threads": 32},
+    "slices": {"lanes": 4, "each": 2, "slices": 4, "threads": 64},
+    "slices and parts": {"lanes": 4, "each": 4, "slices": 2, "threads": 32, "splits": 3},
+    "parts": {"lanes": 2, "each": 4, "threads": 32, "splits": 2},
+    "nothing but slices": {"lanes": 4, "each": 2, "slices": 16, "threads": 64},
+    "eight keys at once": {"lanes": 4, "each": 4, "slices": 2, "threads": 64, "at_once": 8},
+    "sixteen keys at once, read ahead": {
+        "lanes": 2,
+        "each": 4,
+        "threads": 32,
+        "splits": 2,
+        "is_ahead": True,
+        "at_once": 16,
+    },
+    "a lane alone": {"lanes": 1, "each": 2, "threads": 32},
+    "a lane alone, slices": {"lanes": 1, "each": 4, "slices": 32, "threads": 32},
 }
-"""Lanes, rows of each, slices, threads and parts; whether tiles are read ahead, and keys at once."""
+"""Tiles of a workgroup."""
 
 
-@pytest.mark.parametrize("way", LANES.values(), ids=LANES)
-async def test_lanes_share_rows_in_every_way(check, take_lanes, way):
-    take_lanes(way)
-    rows = LaneAttention(None, *way).rows
-    given = arrays(rows=rows + (way[2] < 16), keys=75, size=16, columns=32, m=(rows + (way[2] < 16), 75))
+@pytest.fixture
+def set_tile(monkeypatch):
+    """A function that sets the tile of a workgroup."""
+    return lambda **way: monkeypatch.setattr(emit, "choose_tile", lambda shape, _: AttentionTile(shape, **way))
+
+
+@pytest.mark.parametrize("sizes", [(16, 32), (12, 20)], ids=["whole rows of lanes", "rows that lanes do not divide"])
+@pytest.mark.parametrize("shuffles", [True, False], ids=["shuffles", "workgroup memory"])
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+async def test_lanes_share_rows_in_every_way(check, set_tile, way, shuffles, sizes):
+    set_tile(**way, shuffles=shuffles and way["lanes"] > 1)
+    slices, (size, columns) = way.get("slices", 1), sizes
+    rows = way["threads"] // way["lanes"] // slices * way["each"] + (slices < 16)
+    given = arrays(rows=rows, keys=75, size=size, columns=columns, m=(rows, 75))
     given["m"][0] = -np.inf
     given["q"][1, -1] = np.nan
-    assert await check(masked, given) == (1 if way[4] == 1 else 2)
+    assert await check(masked, given) == (1 if way.get("splits", 1) == 1 else 2)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [arrays(rows=1, batch=(2, 8), key_batch=(2, 1), keys=12, columns=256), arrays(rows=70, keys=300, size=48)],
+    ids=["a row", "many rows"],
+)
+async def test_attention_is_one_kernel_without_subgroups(check, change_features, given):
+    change_features(subgroups=False)
+    assert await check(plain, given) == 1
 
 
 @pytest.mark.parametrize("growth", [0.125, 8.0, -8.0])
@@ -394,10 +397,10 @@ def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("features", [{"subgroups": True, "least_subgroup": 32}, {}], ids=["subgroups", "none"])
 @pytest.mark.parametrize("storage", [16384, 32768, 49152])
-def test_a_plan_fits_the_memory_of_a_workgroup(storage, features):
+def test_a_tile_fits_the_memory_of_a_workgroup(storage, features):
     adapter = Features(max_workgroup_storage=storage, **features)
-    for size in (16, 64, 80, 128, 256):
+    for size in (16, 64, 80, 128, 256, 512):
         for rows in (1, 8, 16, 512):
-            plan = emit.find_plan(tile.AttentionShape(1, rows, 2048, size, size), adapter)
-            assert plan is None or plan.storage <= storage
-            assert plan is not None or size > 64
+            found = emit.find_tile(tile.AttentionShape(1, rows, 2048, size, size), adapter)
+            assert found is not None
+            assert found.storage <= storage

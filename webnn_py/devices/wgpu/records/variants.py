@@ -38,7 +38,7 @@ class KernelVariant(StrEnum):
     # Reduction, attention, recurrence, data movement
     REGISTER_ROWS = "register-rows"  # softmax and normalizations keep rows in registers
     CACHED_ATTENTION = "cached-attention"  # only the keys that are in a cache are read
-    ATTENTION_LANES = "attention-lanes"  # lanes of subgroups share rows
+    ATTENTION_LANES = "attention-lanes"  # lanes that share rows exchange scores by shuffles
     RECURRENCE_ONE_LAUNCH = "recurrence-one-launch"  # all steps of a network in one workgroup
     RECURRENCE_STEPS = "recurrence-steps"  # networks are not unrolled
     BLOCK_TRANSPOSE = "block-transpose"  # copies exchange axes of 4 × 4 blocks in registers

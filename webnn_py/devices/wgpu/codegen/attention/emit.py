@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from webnn_py.devices.wgpu.codegen.attention import tile
-from webnn_py.devices.wgpu.codegen.attention.kernel import POWER, TileWriter, inverse, normalization_factor
-from webnn_py.devices.wgpu.codegen.attention.lane_kernel import LaneWriter
-from webnn_py.devices.wgpu.codegen.attention.lanes import LaneAttention, choose_lanes
-from webnn_py.devices.wgpu.codegen.attention.operands import AttentionOperands, shape_of
-from webnn_py.devices.wgpu.codegen.attention.tile import AttentionShape, TiledAttention, choose_plan
+from collections.abc import Callable
+
+from webnn_py.devices.wgpu.codegen.attention import tile as tiling
+from webnn_py.devices.wgpu.codegen.attention.kernel import POWER, AttentionWriter, merged
+from webnn_py.devices.wgpu.codegen.attention.operands import AttentionOperands, FusedOperands, shape_of
+from webnn_py.devices.wgpu.codegen.attention.tile import AttentionShape, AttentionTile, choose_tile
 from webnn_py.devices.wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue, EpilogueCode
 from webnn_py.devices.wgpu.codegen.module import Binding, Bindings
@@ -25,74 +25,64 @@ OWN_BUFFERS = 5
 def can_emit(attention: Attention, features: Features) -> bool:
     """Return whether there are kernels for an attention on an adapter."""
     is_bound = OWN_BUFFERS + attention.terms + (attention.dead is not None) <= features.max_storage_buffers
-    return is_bound and find_plan(shape_of(attention), features) is not None
+    return is_bound and find_tile(shape_of(attention), features) is not None
 
 
 def emit_attention(lowering: Lowering, attention: Attention) -> None:
     """Emit the kernels of an attention for which :func:`can_emit` holds."""
-    operands = AttentionOperands.from_attention(lowering, attention)
-    plan = find_plan(operands.shape, lowering.features)
-    assert plan is not None  # noqa: S101 - can_emit says so
-    bound = sum(not isinstance(term, str) for term in operands.terms) + (operands.dead is not None)
-    epilogue = Epilogue(lowering, attention.product, own_buffers=OWN_BUFFERS + bound)
+    tile = find_tile(shape_of(attention), lowering.features)
+    assert tile is not None  # noqa: S101 - can_emit says so
+    operands = FusedOperands.from_attention(lowering, attention, tile)
+    epilogue = Epilogue(lowering, attention.product, own_buffers=OWN_BUFFERS + operands.bound_terms)
     front = "" if operands.fused is None else f"{operands.fused.label} "
     label = f"matmul {front}softmax {epilogue.label}"
-
-    def kernel(end: EpilogueCode, label: str) -> Kernel:
-        if isinstance(plan, LaneAttention):
-            return LaneWriter(plan, operands, end).kernel(label)
-        return TileWriter(plan, operands, end).kernel(label)
-
-    if plan.splits == 1:
-        lowering.emit(kernel(epilogue.write(vec4s=True), label))
-        return
-    shape = plan.shape
-    rows = plan.splits * shape.batch * shape.rows
-    sums, totals = Buffer("block", rows * shape.columns * 4), Buffer("block", rows * 8)
-    parts = [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")]
-    lowering.emit(kernel(EpilogueCode(parts), f"{label} (parts)"))
-    _emit_sum(lowering, epilogue, plan, operands, parts, label)
+    emit_kernels(lowering, operands, lambda: epilogue.write(vec4s=True), label)
 
 
-def find_plan(shape: AttentionShape, features: Features) -> TiledAttention | LaneAttention | None:
-    """Return the plan of the kernel, by subgroups if available; None if attention stays several kernels."""
-    if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tile.LEAST_PRODUCTS:
+def find_tile(shape: AttentionShape, features: Features) -> AttentionTile | None:
+    """Return the tile of the kernel; None if attention stays several kernels."""
+    if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tiling.LEAST_PRODUCTS:
         return None
-    return choose_lanes(shape, features) or choose_plan(shape, features)
+    return choose_tile(shape, features)
 
 
-def _emit_sum(
-    lowering: Lowering,
-    epilogue: Epilogue,
-    plan: TiledAttention | LaneAttention,
-    operands: AttentionOperands,
-    parts: list[Binding],
-    label: str,
-) -> None:
-    """Emit the kernel that merges the sums of the parts, each relative to its own maximum score."""
-    shape = plan.shape
-    rows = shape.batch * shape.rows
-    finish = epilogue.write(vec4s=True)
+def emit_kernels(lowering: Lowering, operands: AttentionOperands, end: Callable[[], EpilogueCode], label: str) -> None:
+    """Emit the kernel, and one that merges the parts of the keys if there are several.
+
+    Args:
+        lowering: the lowering.
+        operands: the operands, and the tile.
+        end: writes the function that stores results.
+        label: the label of the kernels.
+    """
+    tile = operands.tile
+    if tile.splits == 1:
+        lowering.emit(AttentionWriter(operands, end()).kernel(label))
+        return
+    rows = tile.splits * tile.shape.batch * tile.shape.rows
+    sums, totals = Buffer("block", rows * tile.shape.columns * 4), Buffer("block", rows * 8)
+    parts = [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")]
+    lowering.emit(AttentionWriter(operands, EpilogueCode(parts)).kernel(f"{label} (parts)"))
+    lowering.emit(_sum(operands, end(), parts, label))
+
+
+def _sum(operands: AttentionOperands, end: EpilogueCode, parts: list[Binding], label: str) -> Kernel:
+    """Return the kernel that merges the sums of the parts."""
+    tile = operands.tile
+    rows = tile.shape.batch * tile.shape.rows
     bindings = Bindings("r")
-    factor = normalization_factor(operands, bindings, f"place % {shape.rows}u")
+    functions = [*operands.range_functions(), *operands.end_functions(bindings), POWER]
+    before, count = operands.count()
     lines = [
-        f"let place = four / {plan.columns}u;",
-        f"let batch = place / {shape.rows}u;",
-        *(f"let of{part} = totals_of[place + {part * rows}u];" for part in range(plan.splits)),
-        "var highest = of0.x;",
-        *(f"highest = max(highest, of{part}.x);" for part in range(1, plan.splits)),
-        "let top = finite_or_zero(highest);",
-        "var total = 0.0;",
-        "var sum = vec4<f32>();",
+        f"let place = four / {tile.columns}u;",
+        f"let batch = place / {tile.shape.rows}u;",
+        f"let row = place % {tile.shape.rows}u;",
+        *before,
+        *merged(
+            f"totals_of[place + {{}} * {rows}u]", f"sums[four + {{}} * {rows * tile.columns}u]", count, tile.splits
+        ),
+        *operands.factor(bindings, "row", "highest", "total"),
+        "finish(four, sum * factor);",
     ]
-    for part in range(plan.splits):
-        lines += [
-            "{",
-            f"  let scale = power(of{part}.x - top);",
-            f"  total += select(of{part}.y * scale, of{part}.y, of{part}.y < 0.0);",
-            f"  sum += sums[four + {part * rows * plan.columns}u] * scale;",
-            "}",
-        ]
-    lines += [f"let inverse = {inverse('highest', 'total')};", *factor, "finish(four, sum * factor);"]
-    main, workgroups = vec4_entry_point(rows * shape.columns, lines)
-    lowering.emit(finish.kernel(f"{label} (sum)", [*parts, *bindings], [POWER], main, workgroups))
+    main, workgroups = vec4_entry_point(rows * tile.shape.columns, lines)
+    return end.kernel(f"{label} (sum)", [*parts, *operands.reads, *bindings], functions, main, workgroups)

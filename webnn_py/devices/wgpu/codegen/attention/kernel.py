@@ -1,19 +1,20 @@
-"""The attention kernel without subgroups: an online softmax over tiles of keys.
+"""The attention kernel: an online softmax over tiles of keys, for some rows and a part of the keys.
 
-The scores of a tile are in registers; their powers pass through workgroup memory to the second product. When a later
-tile has a higher score, the sums so far are scaled down. All sums are float32.
-
-In the kernel, ``a`` and ``b`` are the coordinates of an invocation, across and down; ``s{r}_{k}`` is the score of row r
-and key k, ``m{r}`` the running maximum, ``l{r}`` the sum of the powers of the invocation's keys, ``c{r}_{g}`` the sums
-of row r and the vec4 g of columns; and ``worst{r}`` the bits of the score of the largest magnitude, NaN included.
+Lanes share rows, and groups of lanes may have other slices of each tile's keys. In the kernel, ``lane`` is the index of
+a lane in its group; ``q{r}_{j}`` and ``c{r}_{j}`` are its j-th vec4 of the queries and sums of row r. Rows are numbered
+as :class:`.Lanes` says. For its own rows a lane has the scores ``x``, the running maximum ``m``, the sum of powers
+``l``, and in ``worst`` the bits of the score of the largest magnitude, NaN included. When a later score is higher, the
+sums so far are scaled down. All sums are float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webnn_py.devices.wgpu.codegen.attention.operands import AttentionOperands, ScoreTerm
-from webnn_py.devices.wgpu.codegen.attention.tile import TiledAttention
+import attrs
+
+from webnn_py.devices.wgpu.codegen.attention.lanes import Lanes
+from webnn_py.devices.wgpu.codegen.attention.operands import AttentionMatrix, AttentionOperands
 from webnn_py.devices.wgpu.codegen.entry_point import workgroup_entry_point
 from webnn_py.devices.wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.devices.wgpu.codegen.module import Bindings
@@ -22,13 +23,18 @@ from webnn_py.devices.wgpu.records.kernel import Kernel
 
 LOWEST = "lowest()"
 
-LOWEST_FUNCTION = f"fn lowest() -> f32 {{ return {literal(-float('inf'), 'f32')}; }}"
-
 NAN_MARK = "-1e30"
 """The total of powers that stands for NaN; other totals are never negative."""
 
-POWER = """fn power(x: f32) -> f32 { return select(0.0, exp2(x * 1.442695), x > -87.0); }
-fn finite_or_zero(x: f32) -> f32 { return select(x, 0.0, bitcast<u32>(x) == 0xff800000u); }"""
+SLACK = "4.0"
+"""How far a score may exceed the subtracted maximum: powers are at most 55, and sums are rarely rescaled."""
+
+MERGED_AT_ONCE = 16
+"""The most slices or parts whose sums an invocation loads at once."""
+
+POWER = f"""fn power(x: f32) -> f32 {{ return select(0.0, exp2(x * 1.442695), x > -87.0); }}
+fn finite_or_zero(x: f32) -> f32 {{ return select(x, 0.0, bitcast<u32>(x) == 0xff800000u); }}
+fn lowest() -> f32 {{ return {literal(-float("inf"), "f32")}; }}"""
 
 ROUNDED = """fn rounded(x: f32) -> f32 {
   if (abs(x) < 2048.0) { return x; }
@@ -40,377 +46,394 @@ LEAST_ROUNDED = "0x45000000u"
 """The bits of 2048: smaller scores are not rounded."""
 
 
-def rounded_if_large(names: Sequence[str], worst: Sequence[str]) -> list[str]:
-    """Return statements that round float16 scores if any is large, which is rare.
-
-    Args:
-        names: the scores.
-        worst: the bits of the largest magnitudes.
-    """
-    highest = worst[0]
-    for other in worst[1:]:
-        highest = f"max({highest}, {other})"
-    return [f"if ({highest} >= {LEAST_ROUNDED}) {{", *(f"  {name} = rounded({name});" for name in names), "}"]
-
-
 class AttentionWriter:
-    """The common part of the writers of attention kernels.
+    """Writes the kernel.
 
     Args:
-        operands: the operands.
+        operands: the operands, and the tile of a workgroup.
         end: the epilogue; or, for a part of the keys, the buffers of the sums, and of maximum scores and totals.
-        is_whole: whether the tiles divide the keys.
     """
 
-    def __init__(self, operands: AttentionOperands, end: EpilogueCode, *, is_whole: bool) -> None:
+    def __init__(self, operands: AttentionOperands, end: EpilogueCode) -> None:
+        self._tile = operands.tile
+        self._lanes = Lanes(operands.tile)
         self._operands = operands
-        self._end = end
+        self._end = attrs.evolve(end, writes=[*operands.writes, *end.writes])
         self._bindings = Bindings("r")
-        self._is_whole = is_whole
-
-    def _functions(self) -> list[str]:
-        """Return the functions that load queries, keys and values, and those that compute scores."""
-        operands = self._operands
-        functions = []
-        for name, side in {"q": operands.queries, "k": operands.keys, "v": operands.values}.items():
-            array, kind = self._bindings.name(side.buffer, side.element.vec4), side.element.vec4
-            functions.append(f"fn {name}_at(i: u32) -> {kind} {{ return {array}[i]; }}")
-            values = ", ".join(side.element.unpack("x"))
-            functions.append(f"fn {name}_wide(x: {kind}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
-        functions += [] if operands.fused is None else [operands.fused.function("masked")]
-        return [*functions, *([ROUNDED] if operands.is_rounded else []), POWER, LOWEST_FUNCTION]
-
-    def _masked_one(self, name: str, row: int, key: int, terms: list[str]) -> list[str]:
-        """Apply the fused nodes to a score; scores beyond the last key become -∞."""
-        lines = []
-        if self._operands.fused is not None:
-            lines.append(f"{name} = masked({', '.join([name, *terms])});")
-        if not self._is_whole:
-            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._operands.shape.keys}u);")
-        return [*lines, f"worst{row} = max(worst{row}, bitcast<u32>({name}) & 0x7fffffffu);"]
-
-
-class TileWriter(AttentionWriter):
-    """Writes the kernel without subgroups."""
-
-    def __init__(self, plan: TiledAttention, operands: AttentionOperands, end: EpilogueCode) -> None:
-        super().__init__(operands, end, is_whole=plan.shape.keys % plan.tile.keys == 0)
-        self._plan = plan
-        self._tile = plan.tile
+        self._bound = operands.bound
 
     def kernel(self, label: str) -> Kernel:
-        plan, tile = self._plan, self._tile
+        """Return the kernel."""
+        tile, operands, body = self._tile, self._operands, self._body()
         parts = [
             *self._functions(),
-            f"var<workgroup> queries: array<vec4<f32>, {tile.rows * plan.row}>;",
-            f"var<workgroup> brought: array<vec4<f32>, {plan.staged}>;",
-            f"var<workgroup> powers: array<vec4<f32>, {tile.rows * plan.power_row}>;",
-            f"var<workgroup> shared_of: array<f32, {tile.rows * tile.across}>;",
+            f"var<workgroup> brought: array<vec4<f32>, {tile.staged}>;",
+            *([f"var<workgroup> totals: array<vec2<f32>, {tile.slices * tile.rows}>;"] if tile.slices > 1 else []),
+            *self._lanes.memory,
         ]
-        main, workgroups = workgroup_entry_point(plan.groups * plan.splits, tile.threads, self._body())
-        return self._end.kernel(label, self._bindings, parts, main, workgroups)
+        main, workgroups = workgroup_entry_point(tile.groups * tile.splits, tile.threads, body, self._lanes.builtins)
+        return self._end.kernel(label, [*operands.reads, *self._bindings], parts, main, workgroups)
 
-    # --- the body of the kernel ------------------------------------------------------------------------------
+    def _functions(self) -> list[str]:
+        operands = self._operands
+        matrices = {"q": operands.queries, "k": operands.keys, "v": operands.values}
+        loads = [
+            line for name, side in matrices.items() if side is not None for line in side.functions(name, self._bindings)
+        ]
+        ends = [] if self._end.is_partial else operands.end_functions(self._bindings)
+        rounded = [ROUNDED] if operands.is_rounded else []
+        return [*loads, *operands.range_functions(), *operands.score_functions(self._bindings), *rounded, *ends, POWER]
 
     def _body(self) -> list[str]:
-        plan, tile, shape = self._plan, self._tile, self._plan.shape
-        row_tiles = -(-shape.rows // tile.rows)
-        each = -(-plan.steps // plan.splits)
-        lines = [
-            f"let first_row = number % {row_tiles}u * {tile.rows}u;",
-            f"let batch = number / {row_tiles}u % {shape.batch}u;",
-            f"let part = number / {row_tiles * shape.batch}u;",
-            f"let a = t % {tile.across}u;",
-            f"let b = t / {tile.across}u;",
-            f"let column0 = a % {plan.column_threads}u;",
-            f"let slice = a / {plan.column_threads}u;",
-            *(f"let row{row} = {self._row(row)};" for row in range(tile.each)),
-            self._operands.queries.begin("q"),
+        tile, shape, own = self._tile, self._tile.shape, range(self._tile.own)
+        return [
+            f"let block = number % {tile.blocks}u;",
+            f"let batch = number / {tile.blocks}u % {shape.batch}u;",
+            f"let part = number / {tile.groups}u;",
+            *self._lanes.begin(),
+            f"let slice = place / {tile.places}u;",
+            f"let tile_row = place % {tile.places}u * {tile.each}u;",
+            f"let first_row = block * {tile.rows}u + tile_row;",
+            *(f"let row_of{row} = first_row + ({row}u ^ own);" for row in range(tile.each)),
+            *(f"let row{index} = {self._bounded_row(f'row_of{index}')};" for index in own),
             self._operands.keys.begin("k"),
             self._operands.values.begin("v"),
-            *self._stage_queries(),
-            f"let end = min((part + 1u) * {each}u, {plan.steps}u);",
-            *(f"var m{row} = {LOWEST};" for row in range(tile.each)),
-            *(f"var l{row} = 0.0;" for row in range(tile.each)),
-            *(f"var {name} = vec4<f32>();" for name in self._sums()),
-            *(f"var worst{row} = 0u;" for row in range(tile.each)),
-            f"for (var step = part * {each}u; step < end; step++) {{",
-            *(f"  {line}" for line in self._step()),
+            *self._operands.begin(),
+            *self._queries(),
+            *(f"var m{index} = {LOWEST};" for index in own),
+            *(f"var l{index} = 0.0;" for index in own),
+            *(f"var {name} = vec4<f32>();" for row in range(tile.each) for name in self._sums(row)),
+            *(f"var worst{index} = 0u;" for index in own),
+            *self._begin_tiles(),
+            f"for (var first = start; first < end; first += {tile.keys}u) {{",
+            *(f"  {line}" for line in self._stage()),
+            f"  for (var of_slice = 0u; of_slice < {tile.keys // tile.slices}u; of_slice += {tile.at_once}u) {{",
+            f"    let at = slice * {tile.keys // tile.slices}u + of_slice;",
+            "    let key = first + at;",
+            *(f"    {line}" for line in self._some_keys()),
+            "  }",
             "}",
-        ]
-        return [*lines, *self._add_up(), *self._add_slices(), *self._store()]
-
-    def _row(self, row: int) -> str:
-        """Return the index of an invocation's row, clamped to the last row."""
-        number = f"first_row + b + {row * self._tile.down}u"
-        shape = self._plan.shape
-        return number if shape.rows % self._tile.rows == 0 else f"min({number}, {shape.rows - 1}u)"
-
-    def _sums(self) -> list[str]:
-        return [f"c{row}_{group}" for row in range(self._tile.each) for group in range(self._plan.each_columns)]
-
-    def _stage_queries(self) -> list[str]:
-        plan, tile = self._plan, self._tile
-        count = tile.rows * plan.depth
-        row = f"min(first_row + item / {plan.depth}u, {plan.shape.rows - 1}u)"
-        place = f"q_base + {self._operands.queries.row(row)} + item % {plan.depth}u"
-        return [
-            f"for (var item = t; item < {count}u; item += {tile.threads}u) {{",
-            f"  queries[item / {plan.depth}u * {plan.row}u + item % {plan.depth}u] = q_wide(q_at({place}));",
-            "}",
+            *(f"let total{index} = select(l{index}, {NAN_MARK}, worst{index} > 0x7f800000u);" for index in own),
+            *(self._store() if tile.slices == 1 else [*self._put_slices(), *self._store_merged()]),
         ]
 
-    def _step(self) -> list[str]:
-        """Return the statements for a tile of keys."""
-        begin, stage_values = ["workgroupBarrier();"], []
-        if not self._tile.is_direct:
-            begin = [
-                *self._load_tile("k", self._plan.depth),
-                "workgroupBarrier();",
-                *self._stage_tile("k", self._plan.depth),
-                "workgroupBarrier();",
-                *self._load_tile("v", self._plan.columns),
-            ]
-            stage_values = self._stage_tile("v", self._plan.columns)
-        return [
-            f"let first = step * {self._tile.keys}u;",
-            "let key = first + a * 4u;",
-            *begin,
-            *self._products(),
-            *self._masked(),
-            *self._highest(),
-            *self._powers(),
-            *stage_values,
-            "workgroupBarrier();",
-            *self._add_values(),
-        ]
+    def _some_keys(self) -> list[str]:
+        """Return the statements for the keys that a lane computes at once.
 
-    # --- staging of keys and values in workgroup memory ------------------------------------------------------
+        All loads from buffers come first, as drivers do not move them before shuffles.
+        """
+        tile = self._tile
+        loads, terms = self._terms()
+        if tile.is_direct:
+            loads += [line for name in "kv" for key in range(tile.at_once) for line in self._fetch(name, key)]
+        return [*loads, *self._scores(), *self._masked(terms), *self._powers(), *self._add_values()]
 
-    def _load_tile(self, name: str, size: int) -> list[str]:
-        """Load a tile, whose rows have ``size`` vec4s, into the registers of all invocations."""
-        tile, lines = self._tile, []
-        side = self._operands.keys if name == "k" else self._operands.values
-        for turn in range(-(-tile.keys * size // tile.threads)):
-            item = f"{name}_item{turn}"
-            lines.append(f"let {item} = t + {turn * tile.threads}u;")
-            row = f"first + {item} / {size}u"
-            row = row if self._is_whole else f"min({row}, {self._plan.shape.keys - 1}u)"
-            lines.append(f"let {name}_next{turn} = {name}_at({name}_base + {side.row(row)} + {item} % {size}u);")
+    def _bounded_row(self, row: str) -> str:
+        shape = self._tile.shape
+        return row if shape.rows % self._tile.rows == 0 else f"min({row}, {shape.rows - 1}u)"
+
+    def _bounded_key(self, key: str) -> str:
+        return f"min({key}, {self._bound} - 1u)" if self._bound else key
+
+    def _sums(self, row: int) -> list[str]:
+        return [f"c{row}_{part}" for part in range(self._tile.each_columns)]
+
+    def _parts(self, size: int) -> list[tuple[str, str]]:
+        """Return, for each of a lane's vec4s of a row, its place, and the condition by which the row has it."""
+        lanes, parts = self._tile.lanes, []
+        for part in range(-(-size // lanes)):
+            place = f"lane + {part * lanes}u" if part else "lane"
+            is_in_row = f"{place} < {size}u" if (part + 1) * lanes > size else ""
+            parts.append((f"min({place}, {size - 1}u)" if is_in_row else place, is_in_row))
+        return parts
+
+    def _queries(self) -> list[str]:
+        tile, side = self._tile, self._operands.queries
+        lines = [] if side is None else [side.begin("q")]
+        for row in range(tile.each):
+            number = self._bounded_row(f"row_of{row}")
+            start = f"{number} * {tile.depth}u" if side is None else f"q_base + {side.row(number)}"
+            load = f"brought[q_place{row} + {{}}]" if side is None else f"q_wide(q_at(q_place{row} + {{}}))"
+            lines.append(f"let q_place{row} = {start};")
+            for part, (place, is_in_row) in enumerate(self._parts(tile.depth)):
+                lines.append(f"let q{row}_{part} = {_or_zero(load.format(place), is_in_row)};")
         return lines
 
-    def _stage_tile(self, name: str, size: int) -> list[str]:
-        """Store the loaded tile in workgroup memory; keys are interleaved to avoid bank conflicts."""
+    # --- staging of tiles of keys and values in workgroup memory ----------------------------------------------
+
+    def _sides(self) -> dict[str, tuple[int, AttentionMatrix, int]]:
+        """Return, for keys and values by name: offset in workgroup memory, operand, and vec4s per row."""
+        tile, operands = self._tile, self._operands
+        return {"k": (0, operands.keys, tile.depth), "v": (tile.keys * tile.depth, operands.values, tile.columns)}
+
+    def _begin_tiles(self) -> list[str]:
+        """Declare the indices and registers of an invocation's vec4s of a tile, and prefetch the first tile."""
         tile, lines = self._tile, []
-        count = tile.keys * size
-        for turn in range(-(-count // tile.threads)):
-            item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
-            row = f"{item} / {size}u"
-            if name == "k":
-                place = f"({row} % 4u * {tile.across}u + {row} / 4u) * {self._plan.row}u + {item} % {size}u"
-            else:
-                place = item
-                if not self._is_whole:
-                    value = f"select(vec4<f32>(), {value}, first + {row} < {self._plan.shape.keys}u)"
-            line = f"brought[{place}] = {value};"
-            lines.append(line if (turn + 1) * tile.threads <= count else f"if ({item} < {count}u) {{ {line} }}")
+        if tile.is_direct:
+            return []
+        for name, (_, side, size) in self._sides().items():
+            count = tile.keys * size
+            for turn in range(-(-count // tile.threads)):
+                lines.append(f"let {name}_item{turn} = min(t + {turn * tile.threads}u, {count - 1}u);")
+                lines.append(f"var {name}_next{turn}: {side.element.vec4};")
+        return [*lines, "if (start < end) {", *self._load_tile("start"), "}"] if tile.is_ahead else lines
+
+    def _load_tile(self, first: str) -> list[str]:
+        """Load a tile of keys and values into registers."""
+        tile, lines = self._tile, []
+        for name, (_, side, size) in self._sides().items():
+            for turn in range(-(-tile.keys * size // tile.threads)):
+                item = f"{name}_item{turn}"
+                row = self._bounded_key(f"{first} + {item} / {size}u")
+                lines.append(f"{name}_next{turn} = {name}_at({name}_base + {side.row(row)} + {item} % {size}u);")
         return lines
+
+    def _stage(self) -> list[str]:
+        """Store a tile of keys and values in workgroup memory, and prefetch the next one if the tile says so."""
+        tile, lines = self._tile, []
+        if tile.is_direct:
+            return []
+        for name, (base, _, size) in self._sides().items():
+            for turn in range(-(-tile.keys * size // tile.threads)):
+                item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
+                if name == "v" and self._bound:
+                    value = _or_zero(value, f"first + {item} / {size}u < {self._bound}")
+                lines.append(f"brought[{base}u + {item}] = {value};")
+        begin = ["workgroupBarrier();", *lines, "workgroupBarrier();"]
+        if not tile.is_ahead:
+            return [*self._load_tile("first"), *begin]
+        following = f"first + {tile.keys}u"
+        return [*begin, f"if ({following} < end) {{", *self._load_tile(following), "}"]
 
     # --- scores ----------------------------------------------------------------------------------------------
 
-    def _products(self) -> list[str]:
-        plan, tile = self._plan, self._tile
-        lines = [f"var s{row}_{key} = 0.0;" for row in range(tile.each) for key in range(WIDTH)]
-        if tile.is_direct:
-            keys = self._operands.keys
-            for key in range(WIDTH):
-                place = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
-                lines.append(f"let k_row{key} = k_base + {keys.row(place)};")
-        lines.append(f"for (var d = 0u; d < {plan.depth}u; d++) {{")
-        for key in range(WIDTH):
-            place = f"brought[(a + {key * tile.across}u) * {plan.row}u + d]"
-            lines.append(f"  let k{key} = {f'k_wide(k_at(k_row{key} + d))' if tile.is_direct else place};")
-        for number in range(tile.each):
-            lines.append(f"  let q{number} = queries[(b + {number * tile.down}u) * {plan.row}u + d];")
-            for key in range(WIDTH):
-                total = f"s{number}_{key}"
-                for component in COMPONENTS:
-                    total = f"fma(q{number}.{component}, k{key}.{component}, {total})"
-                lines.append(f"  s{number}_{key} = {total};")
-        return [*lines, "}"]
-
-    def _masked(self) -> list[str]:
-        """Apply the fused element-wise nodes to the scores."""
-        lines: list[str] = []
-        shared: dict[int, list[str]] = {}
-        for index, term in enumerate(self._operands.terms):
-            if isinstance(term, str):
-                shared[index] = [term] * WIDTH
-            elif term.rows.is_single:  # all rows of a batch share the same elements
-                loads, shared[index] = term.loads(self._bindings.name(term.buffer, term.kind), f"x{index}", "0u")
-                lines += loads
-        for row in range(self._tile.each):
-            terms = []
-            for index, term in enumerate(self._operands.terms):
-                if index not in shared and isinstance(term, ScoreTerm):
-                    loads, values = term.loads(
-                        self._bindings.name(term.buffer, term.kind), f"x{index}_{row}", f"row{row}"
-                    )
-                    lines += loads
-                    terms.append(values)
-                else:
-                    terms.append(shared[index])
-            for key in range(WIDTH):
-                lines += self._masked_one(f"s{row}_{key}", row, key, [values[key] for values in terms])
-        if self._operands.is_rounded:
-            names = [f"s{row}_{key}" for row in range(self._tile.each) for key in range(WIDTH)]
-            lines += rounded_if_large(names, [f"worst{row}" for row in range(self._tile.each)])
+    def _fetch(self, name: str, key: int) -> list[str]:
+        """Load the lane's vec4s of a key or value from its buffer."""
+        _, side, size = self._sides()[name]
+        lines = [f"let {name}_place{key} = {name}_base + {side.row(self._bounded_key(f'key + {key}u'))};"]
+        for part, (place, _) in enumerate(self._parts(size)):
+            lines.append(f"let {name}_next{key}_{part} = {name}_at({name}_place{key} + {place});")
         return lines
 
-    def _highest(self) -> list[str]:
-        """Compute ``n{r}``, the new running maximum of each row."""
-        tile = self._tile
+    def _read(self, name: str, key: int) -> list[str]:
+        """Name the lane's vec4s of a key or value."""
         lines = []
-        for row in range(tile.each):
-            s = [f"s{row}_{key}" for key in range(WIDTH)]
-            place = f"(b + {row * tile.down}u) * {tile.across}u"
-            lines.append(f"shared_of[{place} + a] = max(max({s[0]}, {s[1]}), max({s[2]}, {s[3]}));")
-        lines.append("workgroupBarrier();")
-        lines += [f"var n{row} = m{row};" for row in range(tile.each)]
-        if tile.across <= 16:
-            for row in range(tile.each):
-                place = f"(b + {row * tile.down}u) * {tile.across}u"
-                lines += [f"n{row} = max(n{row}, shared_of[{place} + {lane}u]);" for lane in range(tile.across)]
-            return lines
-        lines.append(f"for (var lane = 0u; lane < {tile.across}u; lane++) {{")
-        for row in range(tile.each):
-            lines.append(f"  n{row} = max(n{row}, shared_of[(b + {row * tile.down}u) * {tile.across}u + lane]);")
-        return [*lines, "}"]
+        base, _, size = self._sides()[name]
+        for part, (place, is_in_row) in enumerate(self._parts(size)):
+            value = f"brought[{base}u + (at + {key}u) * {size}u + {place}]"
+            if self._tile.is_direct:
+                value = f"{name}_wide({name}_next{key}_{part})"
+                if name == "v" and self._bound:
+                    value = _or_zero(value, f"key + {key}u < {self._bound}")
+            lines.append(f"let {name}{key}_{part} = {_or_zero(value, is_in_row)};")
+        return lines
+
+    def _scores(self) -> list[str]:
+        """Compute ``x{row}_{key}``, the scores of some keys with the lane's own rows."""
+        tile, lines = self._tile, []
+        names = [[f"s{row}_{key}" for row in range(tile.each)] for key in range(tile.at_once)]
+        for key, of_key in enumerate(names):
+            lines += self._read("k", key)
+            for row, name in enumerate(of_key):
+                total = ""
+                for part in range(tile.each_depth):
+                    for component in COMPONENTS:
+                        factors = f"q{row}_{part}.{component}", f"k{key}_{part}.{component}"
+                        total = f"fma({', '.join(factors)}, {total})" if total else " * ".join(factors)
+                lines.append(f"let {name} = {total};")
+        return [*lines, *self._lanes.add_up(names)]
+
+    def _terms(self) -> tuple[list[str], list[list[list[str]]]]:
+        """Return the loads of what scores are computed with, and the values by own row and key."""
+        lines: list[str] = []
+        rows: list[list[list[str]]] = []
+        for index in range(self._tile.own):
+            rows.append([])
+            for four in range(0, self._tile.at_once, WIDTH):
+                loads, values = self._operands.terms(
+                    self._bindings, f"t{index}_{four}", f"row{index}", f"(key + {four}u)"
+                )
+                lines += loads
+                rows[-1] += values
+        return lines, rows
+
+    def _masked(self, terms: list[list[list[str]]]) -> list[str]:
+        """Mask the scores; those of keys that are not there become -∞."""
+        lines = []
+        for index, of_row in enumerate(terms):
+            for key, values in enumerate(of_row):
+                name = f"x{index}_{key}"
+                score = self._operands.score(name, f"row{index}", f"key + {key}u", values)
+                score = f"select({LOWEST}, {score}, key + {key}u < {self._bound})" if self._bound else score
+                lines += [f"{name} = {score};"] if score != name else []
+                lines.append(f"worst{index} = max(worst{index}, bitcast<u32>({name}) & 0x7fffffffu);")
+        if self._operands.is_rounded:  # if any is large, which is rare
+            worst = _highest([f"worst{index}" for index in range(self._tile.own)])
+            names = [f"x{index}_{key}" for index in range(self._tile.own) for key in range(self._tile.at_once)]
+            rounded = [f"  {name} = rounded({name});" for name in names]
+            lines += [f"if ({worst} >= {LEAST_ROUNDED}) {{", *rounded, "}"]
+        return lines
 
     def _powers(self) -> list[str]:
-        """Exponentiate the scores relative to the maximum, to which the sums so far are rescaled."""
-        plan, tile = self._plan, self._tile
-        lines = []
-        for row in range(tile.each):
-            powers = ", ".join(f"power(s{row}_{key} - top{row})" for key in range(WIDTH))
-            lines += [
-                f"let top{row} = finite_or_zero(n{row});",
-                f"let scale{row} = power(m{row} - top{row});",
-                f"let p{row} = vec4<f32>({powers});",
-                f"m{row} = n{row};",
-                f"l{row} = l{row} * scale{row} + (p{row}.x + p{row}.y + p{row}.z + p{row}.w);",
-                f"powers[(b + {row * tile.down}u) * {plan.power_row}u + a] = p{row};",
-                *(f"c{row}_{group} *= scale{row};" for group in range(plan.each_columns)),
+        """Exponentiate the scores relative to the maximum, as ``w{key}_{row}`` of all rows.
+
+        If that has grown much, the sums so far are rescaled; where lanes exchange through memory, always.
+        """
+        tile, own, keys = self._tile, range(self._tile.own), range(self._tile.at_once)
+        lines, rescale, powers = [], [], []
+        for index in own:
+            highest = _highest([f"x{index}_{key}" for key in keys])
+            lines.append(f"let n{index} = max(m{index}, {highest});")
+            rescale += [
+                f"let scale{index} = power(m{index} - finite_or_zero(n{index}));",
+                f"l{index} *= scale{index};",
+                f"m{index} = n{index};",
             ]
+            powers.append(f"let top{index} = finite_or_zero(m{index});")
+            powers += [f"let p{key}_{index} = power(x{index}_{key} - top{index});" for key in keys]
+            powers.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in keys)};")
+        sums = [f"{name} *= scale_of{row};" for row in range(tile.each) for name in self._sums(row)]
+        scales, weights = {"scale_of": "scale"}, {f"w{key}_": f"p{key}_" for key in keys}
+        if tile.exchanged:
+            lines += [*rescale, *powers, *self._lanes.of_all_rows(weights | scales), *sums]
+        else:
+            grown = " || ".join(f"n{index} > m{index} + {SLACK}" for index in own)
+            grown = f"subgroupAny({grown})" if tile.shuffles else grown
+            lines += [f"if ({grown}) {{", *rescale, *self._lanes.of_all_rows(scales), *sums, "}"]
+            lines += [*powers, *self._lanes.of_all_rows(weights)]
         return lines
 
-    # --- values ----------------------------------------------------------------------------------------------
-
-    def _column(self, group: int) -> str:
-        """Return the index of an invocation's vec4 of columns, clamped to the last."""
-        plan = self._plan
-        column = f"column0 + {group * plan.column_threads}u"
-        is_whole = plan.column_threads * plan.each_columns == plan.columns
-        return column if is_whole else f"min({column}, {plan.columns - 1}u)"
-
     def _add_values(self) -> list[str]:
-        plan, tile = self._plan, self._tile
-        each = tile.across // plan.slices
-        lines = [f"for (var j = slice * {each}u; j < slice * {each}u + {each}u; j++) {{"]
-        for key in range(WIDTH):
-            number = f"j * 4u + {key}u"
-            if tile.is_direct:
-                place = f"first + {number}"
-                place = place if self._is_whole else f"min({place}, {plan.shape.keys - 1}u)"
-                lines.append(f"  let v_row{key} = v_base + {self._operands.values.row(place)};")
-            for group in range(plan.each_columns):
-                value = f"brought[({number}) * {plan.columns}u + {self._column(group)}]"
-                if tile.is_direct:
-                    value = f"v_wide(v_at(v_row{key} + {self._column(group)}))"
-                    if not self._is_whole:
-                        value = f"select(vec4<f32>(), {value}, first + {number} < {plan.shape.keys}u)"
-                lines.append(f"  let v{key}_{group} = {value};")
-        for row in range(tile.each):
-            lines.append(f"  let w{row} = powers[(b + {row * tile.down}u) * {plan.power_row}u + j];")
-            for group in range(plan.each_columns):
-                total = f"c{row}_{group}"
-                for key, component in enumerate(COMPONENTS):
-                    total = f"fma(vec4<f32>(w{row}.{component}), v{key}_{group}, {total})"
-                lines.append(f"  c{row}_{group} = {total};")
-        return [*lines, "}"]
+        """Add up values by the powers of their keys."""
+        lines = []
+        for key in range(self._tile.at_once):
+            lines += self._read("v", key)
+            for row in range(self._tile.each):
+                for part, total in enumerate(self._sums(row)):
+                    lines.append(f"{total} = fma(vec4<f32>(w{key}_{row}), v{key}_{part}, {total});")
+        return lines
 
     # --- the end ---------------------------------------------------------------------------------------------
 
-    def _add_up(self) -> list[str]:
-        """Reduce ``total{r}``, the sum of the powers of a row; negative if a score is NaN."""
+    def _store(self) -> list[str]:
+        """Store the results, or what other parts are merged with."""
+        tile, lines = self._tile, []
+        for index in range(tile.own):
+            lines += self._factor(f"row_of{index}", f"row{index}", f"m{index}", f"total{index}", f"factor{index}")
+        if not self._end.is_partial:
+            lines += [*self._lanes.fence, *self._lanes.of_all_rows({"factor_of": "factor"})]
+        for row in range(tile.each):
+            for (place, is_in_row), total in zip(self._parts(tile.columns), self._sums(row), strict=True):
+                value = total if self._end.is_partial else f"{total} * factor_of{row}"
+                lines.append(self._store_vec4(f"row_of{row}", place, value, is_in_row))
+        return lines
+
+    def _factor(self, row: str, bounded: str, highest: str, total: str, name: str) -> list[str]:
+        """Name the factor by which the sums of a row are multiplied; of a part, store its maximum and total instead."""
+        shape = self._tile.shape
+        if self._end.is_partial:
+            place = f"(part * {shape.batch}u + batch) * {shape.rows}u + {row}"
+            return [f"if ({row} < {shape.rows}u) {{ totals_of[{place}] = vec2<f32>({highest}, {total}); }}"]
+        factor = self._operands.factor(self._bindings, bounded, highest, total)
+        return [f"var {name} = 0.0;", "{", *factor, f"{name} = factor;", "}"]
+
+    def _store_vec4(self, row: str, column: str, value: str, is_in_row: str = "") -> str:
+        tile, shape = self._tile, self._tile.shape
+        place = f"(batch * {shape.rows}u + {row}) * {tile.columns}u + {column}"
+        store = f"finish({place}, {value});"
+        if self._end.is_partial:
+            store = f"sums[part * {shape.batch * shape.rows * tile.columns}u + {place}] = {value};"
+        return f"if ({row} < {shape.rows}u{f' && {is_in_row}' if is_in_row else ''}) {{ {store} }}"
+
+    # --- slices ----------------------------------------------------------------------------------------------
+
+    def _put_slices(self) -> list[str]:
+        """Store the slices' sums in workgroup memory."""
         tile = self._tile
         lines = ["workgroupBarrier();"]
         for row in range(tile.each):
-            own = f"select(l{row}, {NAN_MARK}, worst{row} > 0x7f800000u)"
-            lines.append(f"shared_of[(b + {row * tile.down}u) * {tile.across}u + a] = {own};")
-        lines.append("workgroupBarrier();")
-        lines += [f"var total{row} = 0.0;" for row in range(tile.each)]
-        lines.append(f"for (var lane = 0u; lane < {tile.across}u; lane++) {{")
-        for row in range(tile.each):
-            lines.append(f"  total{row} += shared_of[(b + {row * tile.down}u) * {tile.across}u + lane];")
-        return [*lines, "}"]
+            lines.append(f"let slice_row{row} = slice * {tile.rows}u + tile_row + ({row}u ^ own);")
+            for (column, is_in_row), total in zip(self._parts(tile.columns), self._sums(row), strict=True):
+                line = f"brought[slice_row{row} * {tile.columns}u + {column}] = {total};"
+                lines.append(f"if ({is_in_row}) {{ {line} }}" if is_in_row else line)
+        lines += [f"totals[slice_row{index}] = vec2<f32>(m{index}, total{index});" for index in range(tile.own)]
+        return [*lines, "workgroupBarrier();"]
 
-    def _add_slices(self) -> list[str]:
-        """Reduce the sums of a workgroup's slices into the first slice."""
-        plan, tile = self._plan, self._tile
-        if plan.slices == 1:
-            return []
-        lines = []
-        sums = self._sums()
-        at_once = max(1, plan.staged // tile.threads)
-        for first in range(0, len(sums), at_once):
-            some = sums[first : first + at_once]
-            lines.append("workgroupBarrier();")
-            lines += [f"brought[{index * tile.threads}u + t] = {name};" for index, name in enumerate(some)]
-            lines += ["workgroupBarrier();", "if (slice == 0u) {"]
-            lines.append(f"  for (var other = 1u; other < {plan.slices}u; other++) {{")
-            for index, name in enumerate(some):
-                place = f"{index * tile.threads}u + t + other * {plan.column_threads}u"
-                lines.append(f"    {name} += brought[{place}];")
-            lines += ["  }", "}"]
-        return lines
-
-    def _store(self) -> list[str]:
-        plan, tile, shape = self._plan, self._tile, self._plan.shape
-        lines = []
-        for row in range(tile.each):
-            checks = [] if shape.rows % tile.rows == 0 else [f"first_row + b + {row * tile.down}u < {shape.rows}u"]
-            checks += ["slice == 0u"] if plan.slices > 1 else []
-            lines.append(f"if ({' && '.join(checks) or 'true'}) {{")
-            number = f"(batch * {shape.rows}u + row{row})"
-            if self._end.is_partial:
-                number = f"(part * {shape.batch * shape.rows}u + {number[1:]}"
-                lines.append(f"  if (a == 0u) {{ totals_of[{number}] = vec2<f32>(m{row}, total{row}); }}")
-            else:
-                lines.append(f"let inverse = {inverse(f'm{row}', f'total{row}')};")
-                lines += normalization_factor(self._operands, self._bindings, f"row{row}")
-            for group in range(plan.each_columns):
-                column = f"column0 + {group * plan.column_threads}u"
-                place, total = f"{number} * {plan.columns}u + {column}", f"c{row}_{group}"
-                line = f"sums[{place}] = {total};" if self._end.is_partial else f"finish({place}, {total} * factor);"
-                is_in_bounds = (group + 1) * plan.column_threads <= plan.columns
-                lines.append(f"  {line}" if is_in_bounds else f"  if ({column} < {plan.columns}u) {{ {line} }}")
-            lines.append("}")
-        return lines
+    def _store_merged(self) -> list[str]:
+        """Merge the slices, and store the results."""
+        tile = self._tile
+        of_slice = f"totals[{{}} * {tile.rows}u + tile_place]"
+        sums = f"brought[{{}} * {tile.rows * tile.columns}u + item]"
+        bounded = self._bounded_row("row")
+        factor = self._factor("row", bounded, "highest", "total", "factor_of_row")
+        if self._end.is_partial:
+            factor = ["if (column == 0u) {", *factor, "}"]
+        value = "sum" if self._end.is_partial else "sum * factor_of_row"
+        return [
+            f"for (var item = t; item < {tile.rows * tile.columns}u; item += {tile.threads}u) {{",
+            f"let tile_place = item / {tile.columns}u;",
+            f"let column = item % {tile.columns}u;",
+            f"let row = block * {tile.rows}u + tile_place;",
+            *merged(of_slice, sums, f"{tile.slices}u", tile.slices),
+            *factor,
+            self._store_vec4("row", "column", value),
+            "}",
+        ]
 
 
-def inverse(highest: str, total: str) -> str:
-    """Return the inverse of a total; NaN if a score is NaN, the maximum is infinite, or all scores are -∞."""
-    is_nan = f"(bitcast<u32>({highest}) & 0x7fffffffu) >= 0x7f800000u || {total} < 0.0"
-    return f"bitcast<f32>(select(bitcast<u32>(1.0 / {total}), 0x7fc00000u, {is_nan}))"
+def merged(totals: str, sums: str, count: str, most: int) -> list[str]:
+    """Return statements that merge sums, each relative to its own maximum: into ``highest``, ``total`` and ``sum``.
+
+    Args:
+        totals: the place of the maximum and the total of number {}.
+        sums: the place of its sum.
+        count: how many there are.
+        most: the most that there may be.
+    """
+    at_once = min(most, MERGED_AT_ONCE)
+    lines = [
+        f"var highest = {LOWEST};",
+        "var total = 0.0;",
+        "var sum = vec4<f32>();",
+        f"for (var next = 0u; next < {-(-most // at_once) * at_once}u; next += {at_once}u) {{",
+        *([f"  if (next >= {count}) {{ break; }}"] if most > at_once else []),
+    ]
+    for number in range(at_once):
+        place = f"next + {number}u"
+        at = f"min({place}, {most - 1}u)" if most % at_once else f"({place})"
+        total, sum_of = totals.format(at), sums.format(at)
+        if most % at_once or count != f"{most}u":  # loads need not wait until the count is known
+            total = f"select(vec2<f32>({LOWEST}, 0.0), {total}, {place} < {count})"
+            sum_of = _or_zero(sum_of, f"{place} < {count}")
+        lines += [f"  let of{number} = {total};", f"  let sum{number} = {sum_of};"]
+    lines += [
+        f"  let higher = max(highest, {_highest([f'of{number}.x' for number in range(at_once)])});",
+        "  let top = finite_or_zero(higher);",
+        "  let scale = power(highest - top);",
+        "  highest = higher;",
+        "  total = select(total * scale, total, total < 0.0);",
+        "  sum *= scale;",
+    ]
+    for number in range(at_once):
+        lines += [
+            f"  let scale{number} = power(of{number}.x - top);",
+            f"  total += select(of{number}.y * scale{number}, of{number}.y, of{number}.y < 0.0);",
+            f"  sum += sum{number} * scale{number};",
+        ]
+    return [*lines, "}"]
 
 
-def normalization_factor(operands: AttentionOperands, bindings: Bindings, row: str) -> list[str]:
-    """Return statements that name ``factor``: the ``inverse``, or zero in rows that the graph sets to zero."""
-    if operands.is_never_nan:
-        return ["let factor = select(inverse, 0.0, (bitcast<u32>(inverse) & 0x7fffffffu) > 0x7f800000u);"]
-    dead = operands.dead
-    if dead is None:
-        return ["let factor = inverse;"]
-    loads, values = dead.loads(bindings.name(dead.buffer, dead.kind), "is_dead", row)
-    return [*loads, f"let factor = select(inverse, 0.0, {values[0]} != {literal(0, dead.element.compute)});"]
+def _or_zero(value: str, condition: str) -> str:
+    """Return a vec4, or zeros where a condition is false."""
+    return f"select(vec4<f32>(), {value}, {condition})" if condition else value
+
+
+def _highest(values: Sequence[str]) -> str:
+    """Return the largest of some values."""
+    values = [*values]
+    while len(values) > 1:
+        values = [
+            f"max({', '.join(pair)})" if len(pair) > 1 else pair[0]
+            for pair in (values[at : at + 2] for at in range(0, len(values), 2))
+        ]
+    return values[0]

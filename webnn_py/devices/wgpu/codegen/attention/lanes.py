@@ -1,222 +1,153 @@
-"""Tiling of attention for adapters with subgroups.
+"""The exchange of scores between the lanes that share rows, by shuffles or through workgroup memory.
 
-Adjacent lanes share some rows: each holds a part of the queries and sums of these rows in registers. So an element of
-keys and values that is loaded from workgroup memory is used for all these rows. Scores never pass through workgroup
-memory: lanes reduce their partial scores by shuffles, until each has the scores of its own rows.
+Rows are numbered per lane, permuted by ``own`` (XOR), so that a lane's first rows are those whose scores it owns, and
+its last those whose partial scores it sends. Each row has one owner, or several that compute the same.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from webnn_py.devices.wgpu.codegen.attention.tile import (
-    LEAST_KEYS,
-    MOST_VECTORS,
-    UNITS,
-    AttentionShape,
-    AttentionTiling,
-)
-from webnn_py.devices.wgpu.records.element import WIDTH
-from webnn_py.devices.wgpu.records.features import Features
-from webnn_py.devices.wgpu.records.variants import KernelVariant
-
-WARPS: Final = 4 * UNITS
-"""The subgroups of 32 lanes that a large GPU executes at a time."""
-
-OVERHEAD: Final = 80
-"""The work of a lane for a key besides its products, in products, for few rows."""
-
-SCORE_WORK: Final = 17
-"""The instructions of a lane per score of its own: mask, power and sums."""
-
-LEAST_WORK: Final = 140
-"""The least time of a subgroup per key, in instructions: the latency of dependent steps."""
-
-MOST_AT_ONCE: Final = 8
-"""The most keys whose scores are computed at once without exhausting registers."""
-
-MERGE_WORK: Final = 32
-"""The time in which slices are merged, in keys."""
-
-MOST_KEPT: Final = 20
-"""The most vec4s of queries, and of sums, in the registers of an invocation."""
-
-MOST_READ: Final = 8
-"""The most vec4s of a key and a value that an invocation loads if it loads four keys at once."""
-
-MUCH_KEPT: Final = 16
-"""The vec4s of queries from which occupancy is so low that tiles have to be prefetched."""
-
-MOST_WARPS: Final = 8 * UNITS
-"""The subgroups that are resident on a large GPU; with float16, more take a fifth longer than estimated."""
-
-MOST_AHEAD: Final = 8
-"""The most vec4s of a tile that an invocation prefetches."""
-
-KEYS: Final = 32
-"""The least keys of a staged tile."""
+from webnn_py.devices.wgpu.codegen.attention.tile import AttentionTile
 
 
 @attrs.frozen
-class LaneAttention(AttentionTiling):
-    """The tiling by lanes.
+class Lanes:
+    """Writes the exchange for a tile.
 
     Attributes:
-        lanes: the lanes that share rows, a power of two.
-        each: the rows of a lane, a power of two.
-        slices: the number of slices of the keys within a workgroup, a power of two.
-        threads: the invocations of a workgroup.
-        splits: the number of parts of the keys, each computed by other workgroups.
-        is_ahead: whether a tile is prefetched while the one before is computed.
-        at_once: the keys whose scores a lane computes before it exponentiates them, a multiple of four.
+        tile: the tile.
     """
 
-    lanes: int
-    each: int
-    slices: int = 1
-    threads: int = 128
-    splits: int = 1
-    is_ahead: bool = False
-    at_once: int = WIDTH
+    tile: AttentionTile
+
+    def begin(self) -> list[str]:
+        """Return the statements that name a lane, the place of its group in the workgroup, and ``own``."""
+        lanes = self.tile.lanes
+        names = [f"let lane = t % {lanes}u;", f"let place = t / {lanes}u;"]
+        if self.tile.shuffles:
+            names = [
+                f"let lane = invocation % {lanes}u;",
+                f"let place = subgroup * (size / {lanes}u) + invocation / {lanes}u;",
+            ]
+        terms = [f"(lane / {distance}u % 2u) * {kept}u" for distance, kept in self._halvings() if kept]
+        return [*names, f"let own = {' + '.join(terms) or '0u'};"]
 
     @property
-    def places(self) -> int:
-        """The groups of lanes along the rows of a workgroup, per slice."""
-        return self.threads // self.lanes // self.slices
+    def builtins(self) -> str:
+        """The parameters of the entry point."""
+        if not self.tile.shuffles:
+            return "@builtin(local_invocation_index) t: u32"
+        return """@builtin(local_invocation_index) t: u32,
+  @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_size) size: u32,
+  @builtin(subgroup_invocation_id) invocation: u32"""
 
     @property
-    def rows(self) -> int:
-        """The rows of a workgroup."""
-        return self.places * self.each
+    def memory(self) -> list[str]:
+        """The declaration of the workgroup memory through which scores go."""
+        exchanged = self.tile.exchanged
+        return [f"var<workgroup> exchanged: array<f32, {exchanged}>;"] if exchanged else []
 
     @property
-    def groups(self) -> int:
-        """The workgroups per part of the keys."""
-        return self.shape.batch * -(-self.shape.rows // self.rows)
+    def fence(self) -> list[str]:
+        """The barrier before what is read of other lanes may be replaced, where there is none in between."""
+        return ["workgroupBarrier();"] if self.tile.exchanged else []
 
-    @property
-    def warps(self) -> int:
-        """The subgroups of 32 lanes per part of the keys."""
-        return self.groups * self.threads // 32
+    def add_up(self, partial: Sequence[Sequence[str]]) -> list[str]:
+        """Return the statements that add up partial scores to ``x{row}_{key}``, for the lane's own rows.
 
-    @property
-    def is_direct(self) -> bool:
-        """True if keys and values are loaded from their buffers without staging, as each is used once."""
-        return self.places == 1
-
-    @property
-    def keys(self) -> int:
-        """The keys of a tile."""
-        least = self.at_once * self.slices
-        return least if self.is_direct else max(KEYS, least)
-
-    @property
-    def steps(self) -> int:
-        """The number of tiles along the keys."""
-        return -(-self.shape.keys // self.keys)
-
-    @property
-    def each_depth(self) -> int:
-        """The vec4s of a query that a lane holds."""
-        return self.depth // self.lanes
-
-    @property
-    def each_columns(self) -> int:
-        """The vec4s of sums that a lane holds."""
-        return self.columns // self.lanes
-
-    @property
-    def own(self) -> int:
-        """The rows whose scores a lane owns."""
-        return max(1, self.each // self.lanes)
-
-    @property
-    def staged(self) -> int:
-        """The vec4s of the memory that a tile of keys and values and the sums of slices share."""
-        tile = 0 if self.is_direct else self.keys * (self.depth + self.columns)
-        return max(1, tile, self.slices * self.rows * self.columns if self.slices > 1 else 0)
-
-    @property
-    def turns(self) -> int:
-        """The vec4s of a tile that an invocation stages."""
-        return -(-self.keys * (self.depth + self.columns) // self.threads)
-
-    @property
-    def work(self) -> int:
-        """The time of a subgroup per key, in instructions: those that it issues, or the throughput of memory.
-
-        The four schedulers of a processor share the unit for shuffles and for vec4 loads, which take four cycles.
+        Args:
+            partial: the names of a lane's partial scores, for each key those of all rows.
         """
-        kept, scores = self.each, 0
-        for _ in range(self.lanes.bit_length() - 1):
-            kept = max(1, kept // 2)
-            scores += kept
-        loads, exchanges = self.each_depth + self.each_columns, scores + self.each - self.own
-        issued = (WIDTH * self.each + 1) * loads + exchanges + scores + SCORE_WORK * self.own
-        return max(issued, 16 * loads + 4 * exchanges)
+        return self._add_up_in_memory(partial) if self.tile.exchanged else self._add_up_by_shuffles(partial)
 
-    @property
-    def storage(self) -> int:
-        """The bytes of workgroup memory."""
-        return 16 * self.staged + 8 * self.slices * self.rows
+    def _add_up_by_shuffles(self, partial: Sequence[Sequence[str]]) -> list[str]:
+        """In each exchange a lane sends the rows that it does not keep."""
+        lines, names = [], [[*of_key] for of_key in partial]
+        for level, (distance, kept) in enumerate(self._halvings()):
+            for key, of_key in enumerate(names):
+                sums = []
+                for index, (name, other) in enumerate(zip(of_key[: kept or 1], of_key[kept:], strict=True)):
+                    sums.append(f"e{level}_{index}_{key}")
+                    lines.append(f"let {sums[-1]} = {name} + {_shuffled(other, distance)};")
+                names[key] = sums
+        return [
+            *lines,
+            *(f"var x{row}_{key} = {name};" for key, of_key in enumerate(names) for row, name in enumerate(of_key)),
+        ]
 
-    @property
-    def cost(self) -> float:
-        """The estimated time, without a unit: rounds of all subgroups times the work of one."""
-        keys = self.shape.keys / self.slices + (MERGE_WORK if self.slices > 1 else 0)
-        if self.shape.rows <= MOST_VECTORS:
-            products = self.each * (self.each_depth + self.each_columns) * WIDTH
-            return max(WARPS, self.warps) * keys * (products + OVERHEAD)
-        if self.slices > 1:  # a lane has fewer keys per tile that it waits for
-            return max(3 * WARPS, self.warps) * keys * self.work * 5
-        is_crowded = self.shape.is_float16 and self.keeps_much and self.warps > MOST_WARPS and self.depth <= MUCH_KEPT
-        rounds = max(max(WARPS, self.warps) * self.work, WARPS * LEAST_WORK)
-        return rounds * keys * (5 if is_crowded else 4)
+    def _add_up_in_memory(self, partial: Sequence[Sequence[str]]) -> list[str]:
+        """All lanes that own a row add up in the same order, so that they find the same score."""
+        names = [name for of_key in partial for name in of_key]
+        lines = [*(self._stored(slot, name) for slot, name in enumerate(names)), "workgroupBarrier();"]
+        for key in range(len(partial)):
+            for row in range(self.tile.own):
+                terms = [
+                    self._stored_at(key * self.tile.each + (row ^ self._own(lane)), lane)
+                    for lane in range(self.tile.lanes)
+                ]
+                while len(terms) > 1:
+                    terms = [f"({one} + {other})" for one, other in zip(terms[::2], terms[1::2], strict=True)]
+                lines.append(f"var x{row}_{key} = {terms[0]};")
+        return lines
 
-    @property
-    def keeps_much(self) -> bool:
-        """True if register use limits occupancy to few subgroups."""
-        return self.each * self.each_depth >= MUCH_KEPT
+    def of_all_rows(self, names: Mapping[str, str]) -> list[str]:
+        """Return the statements that name values of all rows, ``{name}{row}``, which their owners have.
 
-    def fits(self, features: Features) -> bool:
-        """Return whether an adapter can run it, with queries and sums in registers."""
-        is_whole = self.depth % self.lanes == 0 and self.columns % self.lanes == 0 and self.places > 0
-        is_small = self.storage <= features.max_workgroup_storage and self.lanes <= features.least_subgroup
-        is_needed = self.each < 2 * self.shape.rows or self.each == 1
-        is_read = not self.is_direct or self.each_depth + self.each_columns <= MOST_READ
-        is_kept = self.each * max(self.each_depth, self.each_columns) <= MOST_KEPT
-        return is_whole and is_small and is_needed and is_read and is_kept
+        Args:
+            names: the names of values, and what their owners call them, which have them for their own rows.
+        """
+        rows = [(row, *self._owner(row)) for row in range(self.tile.each)]
+        if not self.tile.exchanged:
+            return [
+                f"let {name}{row} = {_shuffled(f'{own}{index}', distance)};"
+                for name, own in names.items()
+                for row, index, distance in rows
+            ]
+        first, count = self.tile.at_once * self.tile.each, self.tile.own
+        lines = [
+            self._stored(first + number * count + index, f"{own}{index}")
+            for number, own in enumerate(names.values())
+            for index in range(count)
+        ]
+        lines.append("workgroupBarrier();")
+        for number, name in enumerate(names):
+            for row, index, distance in rows:
+                lines.append(f"let {name}{row} = {self._stored_at(first + number * count + index, distance)};")
+        return lines
+
+    def _stored(self, slot: int, value: str) -> str:
+        return f"exchanged[{slot * self.tile.threads}u + t] = {value};"
+
+    def _stored_at(self, slot: int, distance: int) -> str:
+        """Return what the lane at a distance (XOR) has stored."""
+        return f"exchanged[{slot * self.tile.threads}u + {f'(t ^ {distance}u)' if distance else 't'}]"
+
+    def _halvings(self) -> list[tuple[int, int]]:
+        """Return, for each exchange, the distance of the lanes and the number of rows that a lane keeps."""
+        steps, count, distance = [], self.tile.each, self.tile.lanes // 2
+        while distance:
+            count = count // 2 if count > 1 else 0
+            steps.append((distance, count))
+            count = max(count, 1)
+            distance //= 2
+        return steps
+
+    def _own(self, lane: int) -> int:
+        """Return a lane's ``own``."""
+        return sum(kept for distance, kept in self._halvings() if lane & distance)
+
+    def _owner(self, row: int) -> tuple[int, int]:
+        """Return the number that a row has for a lane that owns it, and the distance of that lane."""
+        distance = 0
+        for step, kept in self._halvings():
+            if kept and row >= kept:
+                distance, row = distance + step, row - kept
+        return row, distance
 
 
-def choose_lanes(shape: AttentionShape, features: Features) -> LaneAttention | None:
-    """Return the fastest plan; None without subgroups, or if no plan fits the shape."""
-    if not (features.subgroups and KernelVariant.ATTENTION_LANES.is_on):
-        return None
-    is_few = shape.rows <= MOST_VECTORS
-    plans = [
-        LaneAttention(shape, lanes, each, threads // lanes if is_few else slices, threads)
-        for lanes in (2, 4, 8, 16, 32)
-        for each in (8, 4, 2, 1)
-        for threads in (128, 64)
-        for slices in ((1,) if is_few else (1, 2, 4, 8))
-    ]
-    fitting = [plan for plan in plans if plan.fits(features) and (not is_few or plan.each >= shape.rows)]
-    plan = min(fitting, key=_preference, default=None)
-    if plan is None:
-        return None
-    wanted = (4 if is_few else 1) * UNITS // plan.groups
-    splits = max(1, min(wanted, shape.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS)))
-    if is_few:
-        return attrs.evolve(plan, splits=splits)
-    at_once = min(MOST_AT_ONCE, plan.keys // plan.slices)
-    is_ahead = plan.turns <= MOST_AHEAD and plan.keeps_much
-    return attrs.evolve(plan, splits=splits, is_ahead=is_ahead, at_once=at_once)
-
-
-def _preference(plan: LaneAttention) -> tuple[float, bool, int]:
-    """Return the sort key that is least for the fastest plan."""
-    is_few = plan.shape.rows <= MOST_VECTORS
-    has_few_groups = plan.groups < (UNITS if is_few or plan.keeps_much else 2 * UNITS)  # smaller ones are better
-    return plan.cost, has_few_groups, 0 if is_few else plan.warps * plan.work
+def _shuffled(value: str, distance: int) -> str:
+    """Return the value of the lane at a distance (XOR)."""
+    return f"subgroupShuffleXor({value}, {distance}u)" if distance else value
