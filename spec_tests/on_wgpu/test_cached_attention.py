@@ -8,8 +8,7 @@ from spec_tests.onnx_models.single_node import assert_same, expected, microsoft,
 from spec_tests.support.stand_ins import noted, returned
 from webnn_py import MLGraphBuilder
 from webnn_py.devices.rewriting.passes import passes_left_out
-from webnn_py.devices.wgpu.codegen.attention import cached_attention
-from webnn_py.devices.wgpu.codegen.attention.cached_attention import CachedAttention
+from webnn_py.devices.wgpu.codegen.attention import cached
 from webnn_py.devices.wgpu.lowering import GraphLowering
 from webnn_py.onnx_models import OnnxModel
 
@@ -26,9 +25,9 @@ async def gpu_context(ml, change_features):
 
 
 @pytest.fixture
-def plans(monkeypatch):
-    """Return the plans of the kernels that are written."""
-    return returned(monkeypatch, CachedAttention, "for_node")
+def tiles(monkeypatch):
+    """Return the tiles of the kernels that are written."""
+    return returned(monkeypatch, cached, "cached_tile")
 
 
 def decode(lengths, *, new=1, unused=0.0, seed=3, heads=(HEADS, KEY_HEADS), size=SIZE, **attributes):
@@ -53,11 +52,11 @@ async def assert_exact(context, case, **finite):
     assert_same(await run(context, case.model(), case.feeds), wanted, relative=1e-4, absolute=1e-4)
 
 
-async def test_a_graph_is_exact_at_all_lengths(gpu_context, plans):
+async def test_a_graph_is_exact_at_all_lengths(gpu_context, tiles):
     builder = MLGraphBuilder(gpu_context)
     graph = await builder.build(OnnxModel.load(decode([1]).model()).convert(builder))
-    (plan,) = plans
-    assert plan.parts == -(-CAPACITY // cached_attention.KEYS)
+    (tile,) = tiles
+    assert tile.splits == -(-CAPACITY // tile.keys) > 1
     for length in LENGTHS:
         case = decode([length], unused=np.nan)
         outputs = await compute(gpu_context, graph, case.feeds)
@@ -94,16 +93,24 @@ FORMS = [
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", FORMS)
-async def test_what_lies_beyond_the_keys_is_not_read(gpu_context, plans, form):
+async def test_what_lies_beyond_the_keys_is_not_read(gpu_context, tiles, form):
     is_drawn = form.get("size", 0) > 512
     unused = 0.0 if is_drawn else np.inf
     await assert_exact(gpu_context, decode(unused=unused, **form), **form)
-    assert bool(plans) != is_drawn
+    assert bool(tiles) != is_drawn
 
 
-async def test_prompts_are_attended_to_in_blocks(gpu_context, plans):
+async def test_prompts_are_attended_to_in_blocks(gpu_context, tiles):
     await assert_exact(gpu_context, decode([20, 20], new=20))
-    assert plans[0].blocks > 1
+    assert tiles[0].blocks > 1
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("form", FORMS[:-1])
+async def test_workgroup_memory_takes_the_place_of_subgroups(ml, change_features, form):
+    change_features(subgroups=False, max_workgroup_storage=16384)
+    gpu_context = await ml.create_context(backend="wgpu")
+    await assert_exact(gpu_context, decode(unused=np.inf, **form), **form)
 
 
 async def test_few_buffers_take_more_kernels(ml, change_features, monkeypatch):
@@ -116,7 +123,7 @@ async def test_few_buffers_take_more_kernels(ml, change_features, monkeypatch):
     assert max(len({*kernel.reads, *kernel.writes}) for kernel in kernels) <= 8
 
 
-async def test_a_step_is_two_kernels_where_the_cache_is_updated_in_place(gpu_context, plans):
+async def test_a_step_is_two_kernels_where_the_cache_is_updated_in_place(gpu_context, tiles):
     case = decode([100])
     builder = MLGraphBuilder(gpu_context)
     graph = await builder.build(OnnxModel.load(case.model()).convert(builder))
@@ -137,17 +144,17 @@ async def test_keys_and_values_that_are_not_finite_reach_the_queries_that_see_th
     assert is_finite.tolist() == [[False] * half + [True] * half, [True] * half + [False] * half]
 
 
-async def test_without_the_kernels_results_are_the_same(gpu_context, plans):
+async def test_without_the_kernels_results_are_the_same(gpu_context, tiles):
     with passes_left_out("cached-attention"):
         await assert_exact(gpu_context, decode([40, 100]))
-    assert not plans
+    assert not tiles
 
 
 @pytest.mark.parametrize(("new", "last", "total"), [(1, CAPACITY, CAPACITY + 1), (20, 2**31 - 1, CAPACITY)])
-async def test_lengths_beyond_the_cache_give_nan(gpu_context, plans, new, last, total):
+async def test_lengths_beyond_the_cache_give_nan(gpu_context, tiles, new, last, total):
     case = decode([CAPACITY], new=new)
     feeds = {**case.feeds, "x5": np.array([last], np.int32), "x6": np.array(total, np.int32)}
     output, keys, _ = await run(gpu_context, case.model(), feeds)
     assert np.isnan(output).all()
     assert_same([keys], [case.inputs[3]])
-    assert plans
+    assert tiles

@@ -22,8 +22,7 @@ from webnn_py.devices.composites.block_quantized import (
     unpacked,
 )
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION, by_positions
-from webnn_py.devices.wgpu.codegen.attention.cached import emit_cached_attention
-from webnn_py.devices.wgpu.codegen.attention.cached_attention import has_kernels
+from webnn_py.devices.wgpu.codegen.attention.cached import emit_cached_attention, has_kernels
 from webnn_py.devices.wgpu.codegen.epilogue import OWN_BUFFERS, Epilogue
 from webnn_py.devices.wgpu.codegen.gemm.computed_loader import ComputedLoader
 from webnn_py.devices.wgpu.codegen.gemm.matrix_loader import MatrixLoader

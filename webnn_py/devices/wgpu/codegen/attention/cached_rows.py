@@ -22,18 +22,18 @@ def emit_copies(own: CachedNode) -> None:
 
 
 def _emit_copy(own: CachedNode, past: Value | None, present: Buffer) -> None:
-    plan, kind = own.plan, own.element.vec4
+    kind = own.element.vec4
     reads, functions = own.lengths()
-    lines = [f"let row = four / {plan.vec4s}u;", f"let place = row % {plan.capacity}u;", f"var x = {kind}();"]
+    lines = [f"let row = four / {own.vec4s}u;", f"let place = row % {own.capacity}u;", f"var x = {kind}();"]
     is_in_place = False
     if past is not None:
         source, length = own.lowering.dense(past), past.descriptor.shape[2]
-        at = f"(row / {plan.capacity}u * {length}u + place) * {plan.vec4s}u + four % {plan.vec4s}u"
-        is_there = f"i32(place) < min(begin_of(row / {plan.key_heads * plan.capacity}u), {length})"
+        at = f"(row / {own.capacity}u * {length}u + place) * {own.vec4s}u + four % {own.vec4s}u"
+        is_there = f"i32(place) < min(begin_of(row / {own.key_heads * own.capacity}u), {length})"
         lines.append(f"if ({is_there}) {{ x = past[{at}]; }}")
         reads.insert(0, (source, "past", kind))
-        is_in_place = length == plan.capacity and source.kind == "input" and present.kind == "output"
-    count = plan.matrices * plan.capacity * plan.size
+        is_in_place = length == own.capacity and source.kind == "input" and present.kind == "output"
+    count = own.matrices * own.capacity * own.size
     main, workgroups = vec4_entry_point(count, [*lines, "o[four] = x;"])
     kernel = bound_kernel(f"{own.label} (copy)", reads, [(present, "o", kind)], [functions], workgroups, main)
     own.lowering.emit(attrs.evolve(kernel, copies=is_in_place))
@@ -44,7 +44,7 @@ def emit_rows(own: CachedNode, queries: Buffer) -> None:
     targets = dict(zip(ROWS, (queries, *own.presents), strict=True))
     bindings = Bindings("r")
     own.functions(ROWS, bindings)
-    if own.fits(bindings, targets.values()):
+    if own.fits(bindings, len(targets)):
         _emit_rows(own, targets)
         return
     for name, target in targets.items():
@@ -52,19 +52,19 @@ def emit_rows(own: CachedNode, queries: Buffer) -> None:
 
 
 def _emit_rows(own: CachedNode, targets: Mapping[str, Buffer]) -> None:
-    plan, bindings = own.plan, Bindings("r")
+    bindings = Bindings("r")
     lengths, function = own.lengths()
     functions, lines, first = [function, *own.functions([*targets], bindings)], [], 0
     for name in targets:
-        heads = own.heads(name)
-        count = plan.batch * plan.new * heads * plan.vec4s
+        heads = own.heads_of(name)
+        count = own.batch * own.new * heads * own.vec4s
         lines += [
             f"{'else ' if first else ''}if (four < {first + count}u) {{",
             f"  let item = four - {first}u;",
-            f"  let part = item % {plan.vec4s}u;",
-            f"  let head = item / {plan.vec4s}u % {heads}u;",
-            f"  let i = item / {plan.vec4s * heads}u % {plan.new}u;",
-            f"  let sample = item / {plan.vec4s * heads * plan.new}u;",
+            f"  let part = item % {own.vec4s}u;",
+            f"  let head = item / {own.vec4s}u % {heads}u;",
+            f"  let i = item / {own.vec4s * heads}u % {own.new}u;",
+            f"  let sample = item / {own.vec4s * heads * own.new}u;",
             f"  let x = {name}_row(sample, i, head, part);",
             f"  {_store_row(own, name)}",
             "}",
@@ -79,10 +79,9 @@ def _emit_rows(own: CachedNode, targets: Mapping[str, Buffer]) -> None:
 
 def _store_row(own: CachedNode, name: str) -> str:
     """Return the statement that stores a vec4, ``x``."""
-    plan = own.plan
     if name == "q":
-        matrix = f"sample * {plan.key_heads}u + head / {plan.groups}u"
-        row = f"({matrix}) * {plan.queries}u + i * {plan.groups}u + head % {plan.groups}u"
-        return f"q_rows[({row}) * {plan.vec4s}u + part] = x;"
-    row = f"(sample * {plan.key_heads}u + head) * {plan.capacity}u + u32(begin_of(sample)) + i"
-    return f"if (is_within(sample)) {{ {name}_rows[({row}) * {plan.vec4s}u + part] = {own.packed('x')}; }}"
+        matrix = f"sample * {own.key_heads}u + head / {own.groups}u"
+        row = f"({matrix}) * {own.queries}u + i * {own.groups}u + head % {own.groups}u"
+        return f"q_rows[({row}) * {own.vec4s}u + part] = x;"
+    row = f"(sample * {own.key_heads}u + head) * {own.capacity}u + u32(begin_of(sample)) + i"
+    return f"if (is_within(sample)) {{ {name}_rows[({row}) * {own.vec4s}u + part] = {own.packed('x')}; }}"
