@@ -7,6 +7,7 @@ shuffles within a subgroup, or through workgroup memory where there are none, un
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -257,6 +258,11 @@ class AttentionTile:
 def choose_tile(shape: AttentionShape, features: Features) -> AttentionTile | None:
     """Return the fastest tile, by shuffles if an adapter has them; None if none fits."""
     has_shuffles = features.subgroups and KernelVariant.ATTENTION_LANES.is_on
+    return _fastest(shape, features, has_shuffles=has_shuffles)
+
+
+@lru_cache(maxsize=256)  # layers of a model have the same shape
+def _fastest(shape: AttentionShape, features: Features, *, has_shuffles: bool) -> AttentionTile | None:
     is_few = shape.rows <= MOST_VECTORS
     for shuffles in (True, False) if has_shuffles else (False,):
         for in_one in (True, False) if is_few else (False,):
