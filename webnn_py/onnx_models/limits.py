@@ -22,8 +22,8 @@ class ModelLimits:
     """Limits on what a model may cost beyond its own size; a model that costs more is refused, if possible beforehand.
 
     Attributes:
-        nodes: the nodes of the model, those of a function counted at each call of it, those of a loop's body at each
-            iteration.
+        nodes: the nodes of the model, those of a function (the model's own, or one by which ONNX defines an operator)
+            counted at each call of it, those of a loop's body at each iteration.
         bytes: of the tensors that are read from other files, together; and again, in each conversion, of
             those that are computed while building. None: 256 MiB and 16 times the size of the model, which is that
             of its file and of those files.
@@ -81,7 +81,9 @@ class Expenses:
         """
         self._spent_nodes += count
         if self._spent_nodes > self._nodes:
-            raise Refused(f"with its iterations the model has more nodes than limits.nodes allows, {self._nodes:,}")
+            raise Refused(
+                f"with its iterations and functions the model has more nodes than limits.nodes allows, {self._nodes:,}"
+            )
 
     @contextmanager
     def refunded(self) -> Iterator[None]:

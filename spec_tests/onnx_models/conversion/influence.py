@@ -136,6 +136,18 @@ def declared(operator, version):
     )
 
 
+def conversion_of(operator, version):
+    """Return the function of the rule for an operator; None where ONNX's own function takes its place."""
+    rule = RULES.get(operator, {}).get(version)
+    return None if rule is None else rule.function
+
+
+def attributes_of(operator, version):
+    """Return the names of the attributes that a rule takes; without one, those that ONNX declares."""
+    rule = RULES.get(operator, {}).get(version)
+    return declared(operator, version).attributes if rule is None else rule.attributes
+
+
 def other_arrays(array):
     """Return arrays in place of an input: of the same shape and data type, and indices within the same range."""
     if array.dtype == np.bool_:

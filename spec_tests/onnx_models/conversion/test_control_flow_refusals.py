@@ -30,7 +30,7 @@ UNKNOWN_CONDITION = """(int64 i, bool c, float[3,4] a) => (bool d, float[3,4] n)
 { f = Cast <to = 1> (b0)  n = Mul (a, f)  s = ReduceSum <keepdims = 0> (n)  d = Cast <to = 9> (s) }"""
 OTHER_SHAPES = """(int64 i, bool c, float[3,4] a) => (bool c, float[3,4] a, int64[k] r)
 { zero = Constant <value_int = 0> ()  one = Constant <value_int = 1> ()  r = Range (zero, i, one) }"""
-TOO_MANY = "with its iterations the model has more nodes than limits.nodes allows, 1,000"
+TOO_MANY = "with its iterations and functions the model has more nodes than limits.nodes allows, 1,000"
 
 REFUSED = [
     (loop("m, yes, x"), AT_RUN_TIME.format("trip count", "'m'")),

@@ -11,15 +11,17 @@ from spec_tests.onnx_models.conversion.influence import (
     SINCE_1_32,
     WITHOUT_INFLUENCE,
     Oracle,
+    attributes_of,
     changed_attributes,
     changed_inputs,
+    conversion_of,
     declared,
     here,
     is_exempt,
     is_near,
     is_same,
 )
-from spec_tests.onnx_models.test_table import CATEGORIES, REGISTERED, cases_of
+from spec_tests.onnx_models.test_table import CATEGORIES, DEFINED, REGISTERED, cases_of
 from webnn_py.onnx_models.rule_table.registry import RULES
 
 ALWAYS_REFUSED = {
@@ -62,20 +64,19 @@ def oracle():
 
 @functools.cache
 def cases_of_rules():
-    """Return the cases of each operator by the function of their rule, whatever their version."""
+    """Return the cases of each operator by the function of their rule, None being no rule, whatever their version."""
     cases = {}
     for category in CATEGORIES:
         for case in cases_of(category):
-            function = RULES[case.operator][case.version].function
-            cases.setdefault((case.operator, function), []).append(case)
+            cases.setdefault((case.operator, conversion_of(case.operator, case.version)), []).append(case)
     return cases
 
 
 def first_versions():
-    """Return each rule once, by its operator and the first of its versions."""
+    """Return each rule, and each operator without one, once, by the operator and the first of its versions."""
     seen = {}
-    for operator, version in sorted(REGISTERED):
-        seen.setdefault((operator, RULES[operator][version].function), (operator, version))
+    for operator, version in sorted(REGISTERED | DEFINED):
+        seen.setdefault((operator, conversion_of(operator, version)), (operator, version))
     return sorted(seen.values())
 
 
@@ -153,12 +154,15 @@ async def is_needed(ml, oracle, case, name):
 
 
 def parameters_of(operator, version):
-    """Yield the inputs and attributes that a rule takes and the operator has: their names, and index or type."""
-    rule, schema = RULES[operator][version], declared(operator, version)
+    """Yield the inputs and attributes that a rule takes and the operator has, without a rule all of the operator's.
+
+    Each is a name, with an index or a type.
+    """
+    rule, schema = RULES.get(operator, {}).get(version), declared(operator, version)
     for index, name in enumerate(schema.inputs):
-        if index < len(rule.inputs) or rule.variadic is not None:
+        if rule is None or index < len(rule.inputs) or rule.variadic is not None:
             yield name, index
-    for name in rule.attributes:
+    for name in attributes_of(operator, version):
         if name in schema.attributes:
             yield name, schema.attributes[name]
 
@@ -166,7 +170,7 @@ def parameters_of(operator, version):
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("operator", "version"), first_versions(), ids=operators.methodcaller("__str__"))
 async def test_each_input_and_attribute_counts_or_is_refused(ml, operator, version, oracle):
-    cases = cases_of_rules()[operator, RULES[operator][version].function]
+    cases = cases_of_rules()[operator, conversion_of(operator, version)]
     wrong = []
     for name, kind in parameters_of(operator, version):
         if is_exempt(operator, name) or (operator, name) in ALWAYS_REFUSED:
@@ -183,7 +187,7 @@ async def test_each_input_and_attribute_counts_or_is_refused(ml, operator, versi
 
 def lacking():
     """Yield each rule without all inputs of its operator: the operator, its version, and the indices of the others."""
-    for operator, version in first_versions():
+    for operator, version in [item for item in first_versions() if item in REGISTERED]:
         rule, count = RULES[operator][version], len(declared(operator, version).inputs)
         if rule.variadic is None and len(rule.inputs) < count:
             yield operator, version, range(len(rule.inputs), count)
@@ -217,7 +221,8 @@ async def test_unsupported_inputs_and_attributes_are_refused(ml, operator, name)
 
 
 def test_every_exception_is_of_a_rule():
-    names = {(operator, name) for operator, version in REGISTERED for name, _ in parameters_of(operator, version)}
+    versions = REGISTERED | DEFINED
+    names = {(operator, name) for operator, version in versions for name, _ in parameters_of(operator, version)}
     assert names >= ALWAYS_REFUSED.keys()
     assert {name if operator is None else (operator, name) for operator, name in WITHOUT_INFLUENCE} <= {
         *names,

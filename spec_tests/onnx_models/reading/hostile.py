@@ -5,8 +5,7 @@ from functools import partial
 import attrs
 import numpy as np
 
-from spec_tests.onnx_models.conversion.influence import declared
-from webnn_py.onnx_models.rule_table.registry import RULES
+from spec_tests.onnx_models.conversion.influence import attributes_of, conversion_of, declared
 
 LEAST, MOST = -(2**63), 2**63 - 1
 INTEGERS = (0, -1, 1, LEAST, MOST, 2**31, -(2**31), 2**32, 7, 255, 65536)
@@ -71,14 +70,14 @@ def _unlike(cases):
     seen = {}
     for case in cases:
         absent = tuple(item is None for item in case.inputs)
-        rule = RULES[case.operator][case.version].function
-        seen.setdefault((case.operator, rule, absent, case.known, tuple(sorted(case.attributes))), case)
+        way = conversion_of(case.operator, case.version)
+        seen.setdefault((case.operator, way, absent, case.known, tuple(sorted(case.attributes))), case)
     return seen.values()
 
 
 def _changed(case, given):
     kinds = declared(case.operator, case.version).attributes
-    for name in RULES[case.operator][case.version].attributes:
+    for name in attributes_of(case.operator, case.version):
         for value in hostile_values(kinds.get(name), case.attributes.get(name)):
             yield partial(attrs.evolve, case, attributes={**case.attributes, name: value})
         if name in case.attributes:

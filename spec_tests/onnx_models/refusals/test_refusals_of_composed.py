@@ -75,12 +75,8 @@ test_composed_operators_are_refused_with_the_reason = refused(
         "the shape of the window is [2]; it must be [3], the frame_length",
     ),
     (
-        node("NegativeLogLikelihoodLoss", 13, X, int64s(1)),
-        "the shape of the target is [1]; it must be that of the input [2, 3, 4] without axis 1",
-    ),
-    (
         node("NegativeLogLikelihoodLoss", 13, X[0], int64s(1, 2, 3), reduction="all"),
-        "attribute reduction is all; it must be none, sum or mean",
+        "attribute reduction is 'all'; it must be none, sum or mean",
     ),
     (node("LRN", 13, X, size=0), "the rank of the input and attribute size is 3 and 0; it must be at least 3, and at"),
     (
@@ -104,11 +100,6 @@ test_composed_operators_are_refused_with_the_reason = refused(
         "the shape of the update is [1, 3, 4]; it must be that of the cache [2, 3, 4]",
     ),
     (node("TensorScatter", 24, X, X, mode="ring"), "attribute mode is ring; it must be linear or circular"),
-    (node("CausalConvWithState", 27, X, X), "the shape of the weight is [2, 3, 4]; it must be [channels, 1, width]"),
-    (
-        node("CausalConvWithState", 27, X, X, activation="tanh"),
-        "attribute activation is tanh; it must be none, silu or",
-    ),
     (
         node("MaxUnpool", 11, X, int64s(1), kernel_shape=[2]),
         "the shape of input I is [1]; it must be [2, 3, 4], that of",
@@ -134,7 +125,6 @@ test_composed_operators_are_refused_with_the_reason = refused(
         "attribute coordinate_transformation_mode is x; it must be half_pixel or output_half_pixel",
     ),
     (node("EyeLike", 22, X), "the rank of the input is 3; it must be 2"),
-    (node("CenterCropPad", 18, X, int64s(1), known=[1]), "input shape is [1]; it must be 3 numbers, each at least 1"),
     (node("Col2Im", 18, X, int64s(3), int64s(3), known=[1, 2]), "the number of blocks is 4; it must be [1] together"),
     (
         node("Col2Im", 18, X, int64s(3), int64s(2), known=[1, 2]),

@@ -80,20 +80,6 @@ async def test_same_padding_counts_dilations(context, auto_pad, pads):
     assert_same(await run(context, case.model(), case.feeds), expected(spelt_out))
 
 
-def with_state(*inputs, **options):
-    return node("CausalConvWithState", 27, SEQUENCE, *inputs, outputs=2, oracle="reference", **options)
-
-
-test_convolutions_with_a_state = compared(
-    *(
-        with_state(floats(4, 1, 3), *more, activation=activation)
-        for activation in ("none", "silu")
-        for more in ((), (floats(4), floats(2, 4, 2)))
-    ),
-    with_state(floats(4, 1, 1), wanted=(0,)),
-)
-
-
 def columns(x, image, block, **options):
     return node("Col2Im", 18, x, np.array(image), np.array(block), known=(1, 2), **options)
 

@@ -22,7 +22,6 @@ from webnn_py.onnx_models.conversion.loops import rolled_loop
 from webnn_py.onnx_models.conversion.scopes import MISSING, Converted, Steps, Surroundings, tensor_of
 from webnn_py.onnx_models.problems import Problem, RefusedWithWayOut, worded
 from webnn_py.onnx_models.reading.element_types import is_of_numpy
-from webnn_py.onnx_models.reading.functions import Functions
 from webnn_py.onnx_models.reading.node_order import Live
 from webnn_py.onnx_models.rule_helpers.axes import counted, integer, integers
 from webnn_py.onnx_models.rule_helpers.concatenation import stacked
@@ -62,7 +61,6 @@ class ControlFlowNode:
         wanted: for each of its outputs, whether it is used.
         context: builds what the node itself needs.
         seen: the surroundings of the node.
-        functions: the model's own functions, by name.
         problems: those found so far in the model.
         inner_graph: prepares an inner graph of which some outputs are needed.
         results: converts one, given its inputs and the number of the iteration; gives its outputs.
@@ -74,7 +72,6 @@ class ControlFlowNode:
     wanted: Sequence[bool]
     context: ConversionContext
     seen: Surroundings
-    functions: Functions
     problems: MutableSequence[Problem]
     inner_graph: Callable[[GraphProto, Sequence[bool]], InnerGraph]
     results: Callable[[InnerGraph, Sequence[Converted], int | None], Steps[Sequence[Converted]]]

@@ -135,7 +135,7 @@ class _SortedBody:
 
     def _is_computed(self, node: NodeProto) -> bool:
         opsets = self.call.seen.opsets
-        if called_name(node) in self.call.functions or not is_computed(node, (), opsets):
+        if called_name(node) in self.call.seen.functions or not is_computed(node, (), opsets):
             return False
         check_form(kind_of(node, opsets).form, node)
         return True
@@ -181,7 +181,7 @@ class _SortedBody:
         Raises:
             Refused: it does something else.
         """
-        is_gather = operator_name(node) == "Gather" and called_name(node) not in self.call.functions
+        is_gather = operator_name(node) == "Gather" and called_name(node) not in self.call.seen.functions
         index = values.get(node.input[1]) if is_gather and (len(node.input), len(node.output)) == (2, 1) else None
         if index is None or index.size != 1 or index.dtype.kind not in "iu":
             raise Refused("a node depends on the iteration")

@@ -6,8 +6,9 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
 import numpy as np
-from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from webnn_py.core.api.builder import MLGraphBuilder
 from webnn_py.core.graph import Output
@@ -16,6 +17,7 @@ from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
+from webnn_py.onnx_models.conversion.function_bodies import defining_function
 from webnn_py.onnx_models.conversion.integers_of_16_bits import short_results
 from webnn_py.onnx_models.conversion.node_conversion import check_operator, is_computed, kind_of, results_of
 from webnn_py.onnx_models.conversion.repeated_nodes import RepeatedNode, Repetition
@@ -101,11 +103,10 @@ class ModelConversion:
         self._builder = builder
         self._is_flat = is_flat
         self._replacing = replacing
-        self._functions = functions
         self._expenses = expenses
         self._problems: list[Problem] = []
         self._scope: Scope = ChainMap()
-        self._top = Surroundings(self._scope, opsets, is_once=True)
+        self._top = Surroundings(self._scope, opsets, functions, is_once=True)
         self._weights = weights
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
@@ -292,7 +293,8 @@ class ModelConversion:
         """Return the results of a node; missing values where it cannot be converted, which is then noted."""
         label = f"{seen.prefix}{node_name(node)}"
         try:
-            filled = node if self._is_flat else with_attributes(node, seen.attributes, self._expenses)
+            is_plain = self._is_flat and seen is self._top
+            filled = node if is_plain else with_attributes(node, seen.attributes, self._expenses)
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
             self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
@@ -314,8 +316,9 @@ class ModelConversion:
             for name in names
         ]
         operator, is_own = node.op_type, node.domain in OWN_DOMAINS
-        if self._functions and called_name(node) in self._functions:
-            return (yield from self._function_results(node, values, label, seen, wanted))
+        if seen.functions and (function := seen.functions.get(called_name(node))) is not None:
+            context = self._context(label, wanted)
+            return (yield from self._call_results(function, node, values, seen, context))
         if operator == CONSTANT and is_own and not names and not seen.is_repeated:  # as half the nodes of some models
             check_form(kind_of(node, seen.opsets).form, node)
             return fold(node, (), seen.opsets, self._expenses)
@@ -340,14 +343,20 @@ class ModelConversion:
                 if not kinds <= TENSORS:
                     check_operator(node, seen.opsets)
                     tensors = [None if value is None else tensor_of(value) for value in values]
-                results = self._tensor_results(node, tensors, seen, context)
+                results = yield from self._tensor_results(node, tensors, seen, context)
             return [MISSING if result is None else result for result in results]
         return [result, *[MISSING] * (len(node.output) - 1)]
 
     def _tensor_results(
         self, node: NodeProto, tensors: Sequence[Value | None], seen: Surroundings, context: ConversionContext
-    ) -> Sequence[Value | None]:
-        """Compute or draw a node, which the next time may be the same."""
+    ) -> Steps[Sequence[Converted]]:
+        """Compute or draw a node, which the next time may be the same, or convert its operator's body."""
+        kind = kind_of(node, seen.opsets)
+        if kind.has_body:
+            check_form(kind.form, node)
+            function = defining_function(node, kind.schema, tensors, context)
+            outside = attrs.evolve(seen, functions={})  # in the body the names of operators mean ONNX's
+            return (yield from self._body_results(function, node, tensors, outside, context))
         if self._repetition is None or not seen.is_repeated:
             return results_of(node, tensors, seen.opsets, context)
         results = results_of(node, tensors, seen.opsets, context)
@@ -388,42 +397,50 @@ class ModelConversion:
         context = self._context(label, wanted)
         return (
             yield from CONTROL_FLOW[node.op_type](
-                ControlFlowNode(
-                    node, version, values, wanted, context, seen, self._functions, self._problems, inner_graph, results
-                )
+                ControlFlowNode(node, version, values, wanted, context, seen, self._problems, inner_graph, results)
             )
         )
 
-    def _function_results(
+    def _call_results(
         self,
+        function: FunctionProto,
         node: NodeProto,
         values: Sequence[Converted],
-        label: str,
         seen: Surroundings,
-        wanted: Sequence[bool],
+        context: ConversionContext,
     ) -> Steps[Sequence[Converted]]:
-        """Convert the body of the model's own function that a node calls, in place of the node."""
-        function = self._functions[called_name(node)]
+        """Convert a node that calls one of the model's own functions."""
         operator = operator_of(function)
         if operator is not None and not any(value is MISSING for value in values):
-            present = [_present(value) for value in values]
-            return draw_call(operator, function, node, present, self._context(label, wanted))
+            return draw_call(operator, function, node, [_present(value) for value in values], context)
         if len(values) > len(function.input) or len(node.output) > len(function.output):
             raise Refused(
                 f"the call has {len(values)} inputs and {len(node.output)} outputs; the function has "
                 f"{len(function.input)} and {len(function.output)}"
             )
+        return (yield from self._body_results(function, node, values, seen, context))
+
+    def _body_results(
+        self,
+        function: FunctionProto,
+        node: NodeProto,
+        values: Sequence[Converted],
+        seen: Surroundings,
+        context: ConversionContext,
+    ) -> Steps[Sequence[Converted]]:
+        """Convert the body of a function in place of the node that calls it."""
         inputs: dict[str, Converted] = {name: None for name in function.input if name}
         inputs.update(zip(function.input, values, strict=False))
         opsets = {**seen.opsets, **opsets_of(function.opset_import)}
         attributes = call_attributes(function, node)
-        inner = Surroundings(ChainMap(inputs), opsets, attributes, f"{shortened(label, LONGEST_PREFIX)}/")
-        outputs = function.output[: len(node.output)]
-        body = live(function.node, [name for name, has_use in zip(outputs, wanted, strict=True) if has_use])
+        prefix = f"{shortened(context.label, LONGEST_PREFIX)}/"
+        inner = Surroundings(ChainMap(inputs), opsets, seen.functions, attributes, prefix)
+        outputs = list(zip(function.output, context.wanted, strict=False))
+        body = live(function.node, [name for name, has_use in outputs if has_use])
         yield from self._convert_nodes(body, inner)
         return [
             looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
-            for name, has_use in zip(outputs, wanted, strict=True)
+            for name, has_use in outputs
         ]
 
 

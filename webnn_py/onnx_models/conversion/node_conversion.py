@@ -14,6 +14,7 @@ from onnx import NodeProto, defs
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.conversion.function_bodies import has_body
 from webnn_py.onnx_models.folding.empty_tensors import empty_results
 from webnn_py.onnx_models.folding.evaluation import FOLDED, NotComputed, fold
 from webnn_py.onnx_models.problems import RefusedWithWayOut
@@ -45,6 +46,7 @@ class OperatorKind:
         rule: how it is converted; None where there is no rule.
         is_folded: whether it is computed while building when all its inputs are known.
         is_drawn_first: whether the device computes its constant result, which for weights is smaller before than after.
+        has_body: whether it has no rule and is not folded, but ONNX defines it by a function, whose body is converted.
     """
 
     schema: defs.OpSchema
@@ -52,6 +54,7 @@ class OperatorKind:
     rule: Rule | None
     is_folded: bool
     is_drawn_first: bool
+    has_body: bool
 
 
 def kind_of(node: NodeProto, opsets: Mapping[str, int]) -> OperatorKind:
@@ -70,7 +73,9 @@ def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
     schema = schema_of(name, domain, version)
     rule = RULES.get(name, {}).get(schema.since_version)
     is_drawn_first = rule is not None and (name in DRAWN_FIRST or rule.category == "early_opsets")
-    return OperatorKind(schema, form_of(schema), rule, name in FOLDED, is_drawn_first)
+    is_folded = name in FOLDED
+    is_defined = rule is None and not is_folded and has_body(schema)
+    return OperatorKind(schema, form_of(schema), rule, is_folded, is_drawn_first, is_defined)
 
 
 def is_computed(node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int]) -> bool:
@@ -83,10 +88,10 @@ def check_operator(node: NodeProto, opsets: Mapping[str, int]) -> None:
     """Refuse a node for its operator alone, its inputs being missing.
 
     Raises:
-        Refused: there is no rule, and whatever the inputs were, it could not be computed while building.
+        Refused: there is no rule or body, and whatever the inputs were, it could not be computed while building.
     """
     kind = kind_of(node, opsets)
-    if kind.rule is None and not kind.is_folded:
+    if kind.rule is None and not (kind.is_folded or kind.has_body):
         raise Refused(_no_rule(kind.schema))
 
 

@@ -15,6 +15,7 @@ from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import Refused
 from webnn_py.onnx_models.conversion.context import Value
 from webnn_py.onnx_models.problems import InvalidModelError, worded
+from webnn_py.onnx_models.reading.functions import Functions
 
 
 class _Missing(Enum):
@@ -62,6 +63,8 @@ class Surroundings:
     Attributes:
         scope: values by name.
         opsets: the version of each operator set, by domain.
+        functions: the model's own functions, by name, which come before ONNX's operators; none in the body of an
+            operator that ONNX defines by a function.
         attributes: what attributes of the nodes may refer to: the call's, in a function's body.
         prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
         is_repeated: whether the nodes may be converted several times, as those of a loop's body.
@@ -70,6 +73,7 @@ class Surroundings:
 
     scope: Scope
     opsets: Mapping[str, int]
+    functions: Functions
     attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
     prefix: str = ""
     is_repeated: bool = False

@@ -17,6 +17,9 @@ calls ``refuse()``.
 A rule may hold for versions of an operator that lack some of its inputs and attributes: these are then absent. An
 input that is an attribute of the same name in an earlier version is given its value, as a static one.
 
+An operator that ONNX defines by a function needs no rule: its body is converted. It has one where the body would be
+slower, or less exact, which the rule's docstring says.
+
 Of an operator that ONNX does not have (``com.microsoft.…``) the signature is all that is known: it names every
 attribute, with its default and, in the annotation, its type.
 """
@@ -205,7 +208,10 @@ def rule(operator: str, *versions: int) -> Callable[[FunctionT], FunctionT]:
 def one_to_one(
     onnx_operator: str, operator: Operator[..., Any], *versions: int, attributes: Sequence[str] = ()
 ) -> None:
-    """Register a rule for an ONNX operator that is a WebNN operator, with these attributes as its options."""
+    """Register a rule for an ONNX operator that is a WebNN operator, with these attributes as its options.
+
+    Where ONNX also has a function for it, its body would be several nodes.
+    """
 
     def convert(context: ConversionContext, *operands: MLOperand, **options: float) -> MLOperand:
         return context.apply(operator, *operands, **options)

@@ -51,7 +51,8 @@ def attention(
 ) -> list[MLOperand]:
     """Attend; each sample may have its own number of keys, and each query may see only the keys around it.
 
-    The softmax is computed in float32, whatever ``softmax_precision`` asks for.
+    The softmax is computed in float32, whatever ``softmax_precision`` asks for. ONNX's body would scale queries and
+    keys apart, and look for rows that are masked whole even where there is no mask.
     """
     if softmax_precision not in FLOATS:
         refuse("attribute softmax_precision", type_name(softmax_precision or 0), "a type of floats")
@@ -111,7 +112,10 @@ def rotary_embedding(
     num_heads: int = 0,
     rotary_embedding_dim: int,
 ) -> MLOperand:
-    """Turn pairs of elements by angles; without positions, the caches have those of each sample."""
+    """Turn pairs of elements by angles; without positions, the caches have those of each sample.
+
+    ONNX's body would transpose the heads there and back.
+    """
     check_rank("input X", x, 3, 4)
     check_rank("input cos_cache", cos_cache, 3 if position_ids is None else 2)
     check_rank("input sin_cache", sin_cache, cos_cache.rank)

@@ -39,7 +39,10 @@ def cast(
 def cast_like(
     context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: bool = True, round_mode: str = "up"
 ) -> MLOperand:
-    """Convert to another tensor's type."""
+    """Convert to another tensor's type.
+
+    ONNX's body is a Cast; other bodies are full of CastLike, and making each one's body would take longer than this.
+    """
     if isinstance(target_type, np.ndarray):
         return cast(context, x, to=helper.np_dtype_to_tensor_dtype(target_type.dtype))
     if context.is_boolean(target_type):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import attrs
 import numpy as np
@@ -137,32 +136,6 @@ def _conv_transpose_volumes(
     added = context.matmul(context.constant(meets.reshape(new_size, -1).astype(x.data_type)), parts)
     volumes = context.reshape(added, [x.shape[0], channels, new_size, *y.shape[2:]])
     return volumes if b is None else context.add(volumes, context.reshape(b, [channels, 1, 1, 1]))
-
-
-@rule("CausalConvWithState", 27)
-def causal_conv(
-    context: ConversionContext,
-    input: MLOperand,
-    weight: MLOperand,
-    bias: MLOperand | None = None,
-    past_state: MLOperand | None = None,
-    *,
-    activation: Literal["none", "silu", "swish"],
-) -> list[MLOperand | None]:
-    """Convolve each channel with its past, and return the state for the next call."""
-    if input.rank != 3 or weight.shape[:2] != (input.shape[1], 1) or weight.rank != 3:
-        refuse("the shape of the weight", weight.shape, f"[channels, 1, width], for the input {list(input.shape)}")
-    before = weight.shape[2] - 1
-    if past_state is None:
-        padded = context.pad(input, [0, 0, before], [0, 0, 0]) if before else input
-    else:
-        padded = context.concat([past_state, input], 2)
-    y = conv(context, padded, weight, bias, attributes=ConvolutionAttributes(group=input.shape[1]))
-    if activation != "none":
-        y = context.mul(y, context.sigmoid(y))
-    if not before or context.wanted[1:] != (True,):
-        return [y]
-    return [y, context.slice(padded, [0, 0, padded.shape[2] - before], [*input.shape[:2], before])]
 
 
 @rule("Col2Im", 18)

@@ -138,7 +138,10 @@ def quick_gelu(context: ConversionContext, x: MLOperand, *, alpha: float = QUICK
 def rms_normalization(
     context: ConversionContext, x: MLOperand, scale: MLOperand, *, axis: int, epsilon: float, stash_type: Literal[1]
 ) -> MLOperand:
-    """Divide by the root of the mean square over the axes from one on, and multiply by a scale."""
+    """Divide by the root of the mean square over the axes from one on, and multiply by a scale.
+
+    Every layer of language models has some, and ONNX's body would take several times as long to import.
+    """
     return _scaled_root_mean_square(context, x, scale, counted(axis, x.rank), epsilon)[0]
 
 

@@ -190,7 +190,10 @@ def _gathered(
 
 @rule("AffineGrid", 20)
 def affine_grid(context: ConversionContext, theta: MLOperand, size: Integers, *, align_corners: bool) -> MLOperand:
-    """Return the grid of places that an affine map gives to the elements of an image, or of a volume."""
+    """Return the grid of places that an affine map gives to the elements of an image, or of a volume.
+
+    ONNX's body would be ten times as many nodes, and give NaN along an axis of size 1 with ``align_corners``.
+    """
     sizes = size[2:]
     if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (size[0], len(sizes), len(sizes) + 1):
         refuse(

@@ -197,7 +197,7 @@ ChannelOrder = Literal["DCR", "CRD"]
 def depth_to_space(
     context: ConversionContext, data: MLOperand, *, blocksize: int, mode: ChannelOrder = "DCR"
 ) -> MLOperand:
-    """Spread channels over blocks of pixels."""
+    """Spread channels over blocks of pixels. Only version 28 has a body, of the same nodes."""
     batch, channels, height, width = _image(data, blocksize)
     depth = channels // blocksize**2
     apart, order = (batch, blocksize, blocksize, depth, height, width), (0, 3, 4, 1, 5, 2)
@@ -211,7 +211,7 @@ def depth_to_space(
 def space_to_depth(
     context: ConversionContext, data: MLOperand, *, blocksize: int, mode: ChannelOrder = "DCR"
 ) -> MLOperand:
-    """Gather blocks of pixels in channels."""
+    """Gather blocks of pixels in channels. Only version 28 has a body, of the same nodes."""
     batch, channels, height, width = _image(data, blocksize)
     rows, columns = height // blocksize, width // blocksize
     apart = context.reshape(data, [batch, channels, rows, blocksize, columns, blocksize])
@@ -299,19 +299,3 @@ def _wrapped(context: ConversionContext, data: MLOperand, begins: Sequence[int],
             indices = np.arange(-begin, size + end) % size
             data = context.gather(data, context.constant(indices.astype(np.int32)), axis=axis)
     return data
-
-
-@rule("CenterCropPad", 18)
-def center_crop_pad(
-    context: ConversionContext, data: MLOperand, shape: Integers, *, axes: Sequence[int] | None = None
-) -> MLOperand:
-    """Cut from both ends, or add zeros there, to get the given sizes; of an odd number one more at the end."""
-    chosen = range(data.rank) if axes is None else counted_all(axes, data.rank)
-    if len(shape) != len(chosen) or min(shape, default=1) < 1:
-        refuse("input shape", shape, f"{len(chosen)} numbers, each at least 1")
-    pads = [0] * (2 * data.rank)
-    for axis, size in zip(chosen, shape, strict=True):
-        more = size - data.shape[axis]
-        before = abs(more) // 2
-        pads[axis], pads[data.rank + axis] = (before, more - before) if more > 0 else (-before, more + before)
-    return _padded(context, data, pads, "constant", 0)

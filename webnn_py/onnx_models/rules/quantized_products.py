@@ -35,7 +35,10 @@ INT8_LEVEL: Final = 4
 
 @rule("DynamicQuantizeLinear", 11)
 def dynamic_quantize(context: ConversionContext, x: MLOperand) -> list[MLOperand]:
-    """Quantize to uint8 by the range of the elements and 0."""
+    """Quantize to uint8 by the range of the elements and 0.
+
+    ONNX's body would divide 0 by 0 where all elements are 0.
+    """
     return context.composite(DYNAMIC_QUANTIZE, {"input": x})
 
 

@@ -21,7 +21,7 @@ OF_FLOATS = (reduction.reduce_l2, reduction.reduce_mean)
 
 
 def _reduction(name: str, operator: Operator[..., Any], *versions: int) -> None:
-    """Register a reduction."""
+    """Register a reduction. ONNX's bodies, which some have, would be two or three nodes where WebNN has an operator."""
 
     @rule(name, *versions)
     def convert(
