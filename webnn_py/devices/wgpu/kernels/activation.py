@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webnn_py.core.graph import Node, Value
+from webnn_py.core.graph import Node
 from webnn_py.core.operators import activation
 from webnn_py.core.operators.activation import clamp_bounds
 from webnn_py.core.operators.casting import cast_number
 from webnn_py.devices.wgpu.codegen.expressions import extreme
 from webnn_py.devices.wgpu.codegen.reduction.combiners import log_sum_exp, nan_unless_finite
-from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
-from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.devices.wgpu.codegen.reduction.reduce import emit_reduction
-from webnn_py.devices.wgpu.codegen.reduction.register_rows import RegisterRows, RegisterTiling
+from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget
+from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_by_statistics
 from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows
+from webnn_py.devices.wgpu.codegen.reduction.writer import RegisterRows
 from webnn_py.devices.wgpu.records.element import compute_type, literal
 from webnn_py.devices.wgpu.records.graph_queries import sign_of_zero
 from webnn_py.devices.wgpu.records.lowering import Lowering
@@ -112,40 +111,30 @@ OWN_BUFFERS: Final = 4
 @kernels(activation.softmax, fuses="input")
 def softmax(node: Node, lowering: Lowering) -> None:
     """Exponentials less the highest element, divided by their sum."""
-    value = node.value("input")
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
-    rows = ReductionRows(value.descriptor.shape, (node.options["axis"],))
-    tiling = RegisterTiling.for_rows(rows, lowering.features, packed=target.element.per_one > 1)
-    if tiling is None:
-        _softmax_in_two(node, lowering, value, rows, target)
+    rows = ReductionRows(node.operand("input").shape, (node.options["axis"],))
+    kept = RegisterRows.of_node(node, lowering, rows, target)
+    if kept is None:
+        _softmax_of_long_rows(node, lowering, rows, target)
         return
-    spare = lowering.features.max_storage_buffers - 1 - target.epilogue_buffers
-    source = read_or_fuse(lowering, value, spare)
-    kernel = RegisterRows(lowering, label_of(node, source, target), rows, tiling)
-    elements = kernel.read(source)
-    highest = kernel.combine("max", elements)
+    kernel, elements = kept
+    highest = kernel.combine_rows("max", elements)
     powers = kernel.map(lambda output, x: f"exp_f32({x} - {highest[output]})", elements, zero_beyond=True)
-    totals = kernel.combine("+", powers)
-    inverses = kernel.let(
-        [nan_unless_finite(f"1.0 / {total}", top) for total, top in zip(totals, highest, strict=True)]
+    totals = kernel.combine_rows("+", powers)
+    inverses = kernel.let_each(
+        nan_unless_finite(f"1.0 / {total}", top) for total, top in zip(totals, highest, strict=True)
     )
     kernel.write(kernel.map(lambda output, power: f"{power} * {inverses[output]}", powers), target)
 
 
-def _softmax_in_two(node: Node, lowering: Lowering, value: Value, rows: ReductionRows, target: StoreTarget) -> None:
+def _softmax_of_long_rows(node: Node, lowering: Lowering, rows: ReductionRows, target: StoreTarget) -> None:
     """First the highest elements and the sums, then the results."""
-    operand = TensorOperand.from_value(lowering, value)
-    label = label_of(node, operand, target)
 
     def finish(variables: Sequence[str]) -> list[str]:
         top, total = variables
         return [top, nan_unless_finite(f"1.0 / {total}", total)]  # one infinite element makes all of the row NaN
 
-    statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
-    emit_reduction(lowering, f"{label} (sums)", [operand], rows, log_sum_exp(finish), statistics)
-    beside = [TensorOperand(item.buffer, item.element, rows.of_outputs()) for item in statistics]
-
     def compute(x: str, top: str, inverse: str) -> str:
         return f"exp_f32({x} - {top}) * {inverse}"
 
-    emit_pointwise(lowering, label, [operand, *beside], rows.shape, compute, target)
+    emit_by_statistics(node, lowering, rows, log_sum_exp(finish), compute, target, count=2, label="sums")

@@ -24,11 +24,10 @@ from webnn_py.devices.wgpu.codegen.reduction.combiners import (
     nan_unless_finite,
     scaled_square,
 )
-from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
-from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.devices.wgpu.codegen.reduction.reduce import emit_reduction
-from webnn_py.devices.wgpu.codegen.reduction.register_rows import RegisterRows, RegisterTiling
+from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand
+from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_by_statistics
 from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows
+from webnn_py.devices.wgpu.codegen.reduction.writer import RegisterRows
 from webnn_py.devices.wgpu.records.element import literal
 from webnn_py.devices.wgpu.records.layout import Layout
 from webnn_py.devices.wgpu.records.lowering import Lowering
@@ -91,31 +90,23 @@ def layer_normalization(node: Node, lowering: Lowering) -> None:
 
 
 def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_axes: Sequence[int]) -> None:
-    value = node.value("input")
-    rows = ReductionRows(value.descriptor.shape, tuple(axes))
+    rows = ReductionRows(node.operand("input").shape, tuple(axes))
     scale, bias = (_parameter(lowering, _given(node, name), rows, parameter_axes) for name in ("scale", "bias"))
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
     epsilon = literal(_epsilon(node), "f32")
-    tiling = RegisterTiling.for_rows(rows, lowering.features, packed=target.element.per_one > 1)
-    if tiling is None:
-        _normalize_in_two(
-            node, lowering, (TensorOperand.from_value(lowering, value), scale, bias), rows, epsilon, target
-        )
+    kept = RegisterRows.of_node(node, lowering, rows, target, parameters=2)
+    if kept is None:
+        _normalize_long_rows(node, lowering, rows, (scale, bias), epsilon, target)
         return
-    spare = lowering.features.max_storage_buffers - 3 - target.epilogue_buffers  # scale, bias and output
-    source = read_or_fuse(lowering, value, spare)
-    kernel = RegisterRows(lowering, label_of(node, source, target), rows, tiling)
-    elements = kernel.read(source)
+    kernel, elements = kept
     count = literal(rows.count, "f32")
-    sums = kernel.combine("+", kernel.map(lambda _, x: x, elements, zero_beyond=True))
-    means = kernel.let([f"{total} / {count}" for total in sums])
+    sums = kernel.combine_rows("+", kernel.map(lambda _, x: x, elements, zero_beyond=True))
+    means = kernel.let_each(f"{total} / {count}" for total in sums)
     distances = kernel.map(lambda output, x: f"{x} - {means[output]}", elements, zero_beyond=True)
-    squares = kernel.combine("+", kernel.map(lambda _, distance: f"{distance} * {distance}", distances))
-    factors = kernel.let(
-        [
-            nan_unless_finite(f"1.0 / sqrt({total} / {count} + {epsilon})", mean)
-            for total, mean in zip(squares, means, strict=True)
-        ]
+    squares = kernel.combine_rows("+", kernel.map(lambda _, distance: f"{distance} * {distance}", distances))
+    factors = kernel.let_each(
+        nan_unless_finite(f"1.0 / sqrt({total} / {count} + {epsilon})", mean)
+        for total, mean in zip(squares, means, strict=True)
     )
     results = kernel.map(lambda output, distance: f"{distance} * {factors[output]}", distances)
     if scale is not None:
@@ -125,31 +116,25 @@ def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_ax
     kernel.write(results, target)
 
 
-@kernels(RMS_NORMALIZATION, fuses="input")
-def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
-    """Divide rows by the root mean square. There is no scale here: one that follows is fused behind."""
-    value = node.value("input")
-    shape = value.descriptor.shape
-    rows = ReductionRows(shape, (len(shape) - 1,))
-    factor = partial(inverse_root_mean_square, count=literal(rows.count, "f32"), epsilon=literal(_epsilon(node), "f32"))
-    target = StoreTarget.with_epilogue(lowering, node.results[0], 3)  # and the operand and the factors
-    tiling = RegisterTiling.for_rows(rows, lowering.features, packed=target.element.per_one > 1)
-    if tiling is None:
-        operand = TensorOperand.from_value(lowering, value)
-        label = label_of(node, operand, target)
-        sums = fold("f32", "+", 0, (scaled_square("({0} * {0})"),), lambda totals: factor(totals[0]))
-        between = StoreTarget.between(lowering, "f32", rows.outputs)
-        emit_reduction(lowering, f"{label} (factors)", [operand], rows, sums, [between])
-        factors = TensorOperand(between.buffer, between.element, rows.of_outputs())
-        emit_pointwise(lowering, label, [operand, factors], shape, lambda x, by: f"{x} * {by}", target)
-        return
-    source = read_or_fuse(lowering, value, lowering.features.max_storage_buffers - 1 - target.epilogue_buffers)
-    kernel = RegisterRows(lowering, label_of(node, source, target), rows, tiling)
-    elements = kernel.read(source)
-    squares = kernel.map(lambda _, x: f"{x} * {x}", elements)
-    totals = kernel.combine("+", kernel.map(lambda _, square: scaled_square(square), squares, zero_beyond=True))
-    by = kernel.let(list(map(factor, totals)))
-    kernel.write(kernel.map(lambda output, x: f"{x} * {by[output]}", elements), target)
+def _normalize_long_rows(
+    node: Node,
+    lowering: Lowering,
+    rows: ReductionRows,
+    parameters: tuple[TensorOperand | None, TensorOperand | None],
+    epsilon: str,
+    target: StoreTarget,
+) -> None:
+    """First the means and the variances, then the results."""
+    scale, bias = parameters
+
+    def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
+        rest = list(parameters)
+        scaled = f"({x} - {mean}) * {factor}" + (f" * {rest.pop(0)}" if scale is not None else "")
+        return f"{scaled} + {rest.pop(0)}" if bias is not None else scaled
+
+    given = [parameter for parameter in parameters if parameter is not None]
+    reduction = moments(epsilon)
+    emit_by_statistics(node, lowering, rows, reduction, compute, target, count=2, label="moments", parameters=given)
 
 
 def _parameter(
@@ -166,28 +151,21 @@ def _parameter(
     return TensorOperand(place.buffer, lowering.element(value), layout)
 
 
-# --- rows that are too long for one kernel ------------------------------------------------------------------
-
-
-def _normalize_in_two(
-    node: Node,
-    lowering: Lowering,
-    operands: tuple[TensorOperand, TensorOperand | None, TensorOperand | None],
-    rows: ReductionRows,
-    epsilon: str,
-    target: StoreTarget,
-) -> None:
-    """First the means and the variances, then the results."""
-    operand, scale, bias = operands
-    label = label_of(node, operand, target)
-    statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
-    emit_reduction(lowering, f"{label} (moments)", [operand], rows, moments(epsilon), statistics)
-    beside = [TensorOperand(item.buffer, item.element, rows.of_outputs()) for item in statistics]
-
-    def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
-        rest = list(parameters)
-        scaled = f"({x} - {mean}) * {factor}" + (f" * {rest.pop(0)}" if scale is not None else "")
-        return f"{scaled} + {rest.pop(0)}" if bias is not None else scaled
-
-    parameters = [parameter for parameter in (scale, bias) if parameter is not None]
-    emit_pointwise(lowering, label, [operand, *beside, *parameters], rows.shape, compute, target)
+@kernels(RMS_NORMALIZATION, fuses="input")
+def normalize_by_root_mean_square(node: Node, lowering: Lowering) -> None:
+    """Divide rows by the root mean square. There is no scale here: one that follows is fused behind."""
+    shape = node.operand("input").shape
+    rows = ReductionRows(shape, (len(shape) - 1,))
+    factor = partial(inverse_root_mean_square, count=literal(rows.count, "f32"), epsilon=literal(_epsilon(node), "f32"))
+    target = StoreTarget.with_epilogue(lowering, node.results[0], 3)  # and the operand and the factors
+    kept = RegisterRows.of_node(node, lowering, rows, target)
+    if kept is None:
+        sums = fold("f32", "+", 0, (scaled_square("({0} * {0})"),), lambda totals: factor(totals[0]))
+        scaled = "{} * {}".format
+        emit_by_statistics(node, lowering, rows, sums, scaled, target, count=1, label="factors")
+        return
+    kernel, elements = kept
+    squares = kernel.map(lambda _, x: f"{x} * {x}", elements)
+    totals = kernel.combine_rows("+", kernel.map(lambda _, square: scaled_square(square), squares, zero_beyond=True))
+    by = kernel.let_each(map(factor, totals))
+    kernel.write(kernel.map(lambda output, x: f"{x} * {by[output]}", elements), target)

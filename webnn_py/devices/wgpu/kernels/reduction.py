@@ -105,7 +105,6 @@ def cumulative_sum(node: Node, lowering: Lowering) -> None:
         f"{node.operator.spec_name} {operand.element.data_type}",
         operand,
         ReductionRows(shape, (node.options["axis"],)),
-        fold(operand.element.compute, "+", 0),
         target,
         exclusive=node.options["exclusive"],
         reversed=node.options["reversed"],

@@ -12,7 +12,6 @@ from typing import Final
 import attrs
 
 from webnn_py.devices.wgpu.codegen.expressions import converted_integer
-from webnn_py.devices.wgpu.codegen.reduction.workgroup import Merge
 from webnn_py.devices.wgpu.records.element import literal
 
 LOWEST: Final = {"f32": -float("inf"), "i32": -(2**31), "u32": 0, "i64": -(2**63), "u64": 0}
@@ -36,6 +35,9 @@ Absorb = Callable[[Sequence[str], Sequence[Item], Sequence[str]], list[str]]
 
 The elements are in ascending order of their indices.
 """
+
+Merge = Callable[[Sequence[str], Sequence[str]], list[str]]
+"""(accumulators, expressions for those of another invocation) → statements that merge them."""
 
 
 @attrs.frozen

@@ -217,9 +217,9 @@ class StoreTarget:
         """The number of buffers that the epilogue binds."""
         return 0 if self.epilogue is None else len(_bound(self.epilogue.fused.leaves[1:]))
 
-    def operand(self, shape: Sequence[int]) -> TensorOperand:
-        """Return the written tensor as an operand of this shape."""
-        return TensorOperand(self.buffer, self.element, Layout.dense(shape))
+    def operand(self, layout: Layout) -> TensorOperand:
+        """Return the written tensor as an operand."""
+        return TensorOperand(self.buffer, self.element, layout)
 
 
 def label_of(node: Node, source: TensorOperand | FusedOperand, target: StoreTarget) -> str:

@@ -1,16 +1,18 @@
-"""Kernels that compute each element from the same element of operands of any layout."""
+"""Kernels that compute each element from the same element of operands of any layout, such as statistics of its row."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
+from webnn_py.core.graph import Node
 from webnn_py.devices.wgpu.codegen.entry_point import WORKGROUP
-from webnn_py.devices.wgpu.codegen.reduction.operands import KernelOperand, StoreTarget
-from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows, VectorAxis
-from webnn_py.devices.wgpu.codegen.reduction.writer import KernelWriter
+from webnn_py.devices.wgpu.codegen.reduction.combiners import Combiner
+from webnn_py.devices.wgpu.codegen.reduction.operands import KernelOperand, StoreTarget, TensorOperand, label_of
+from webnn_py.devices.wgpu.codegen.reduction.reduce import emit_reduction
+from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows, RowsTiling, VectorAxis
+from webnn_py.devices.wgpu.codegen.reduction.writer import RowsWriter
 from webnn_py.devices.wgpu.records.element import WIDTH
-from webnn_py.devices.wgpu.records.layout import Layout
 from webnn_py.devices.wgpu.records.lowering import Lowering
 
 
@@ -32,9 +34,10 @@ def emit_pointwise(
         compute: (a variable of each operand) → an expression for the output element.
         target: the output.
     """
-    writer = KernelWriter(lowering, label)
     count = math.prod(shape)
     vec4s = -(-count // WIDTH)
+    flat = ReductionRows((vec4s * WIDTH,), ())
+    writer = RowsWriter(lowering, label, flat, RowsTiling("across", WORKGROUP, 1, along_first=False, length=1))
     writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {vec4s}u) {{ return; }}")
     vector: VectorAxis = "none" if count % WIDTH else "across"
     places = ["four"]
@@ -43,7 +46,39 @@ def emit_pointwise(
     loaded = [writer.read_flat(operand, shape, vector, places) for operand in operands]
     terms = [writer.read_flat(term, shape, vector, places) for term in target.terms]
     results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
-    values = writer.stored(target, results, terms)
-    flat = ReductionRows((vec4s * WIDTH,), ()).view(Layout.dense((vec4s * WIDTH,)))
-    writer.store(target, flat, "across", "four", "0u", values)
-    writer.emit(WORKGROUP, -(-vec4s // WORKGROUP))
+    writer.store_at(target, "four", writer.stored(target, results, terms))
+    writer.emit()
+
+
+def emit_by_statistics(
+    node: Node,
+    lowering: Lowering,
+    rows: ReductionRows,
+    reduction: Combiner,
+    compute: Callable[..., str],
+    target: StoreTarget,
+    *,
+    count: int,
+    label: str,
+    parameters: Sequence[TensorOperand] = (),
+) -> None:
+    """Emit a kernel that reduces rows of a node's input, and one that computes each element with what it finds.
+
+    Args:
+        node: the node.
+        lowering: the lowering.
+        rows: the rows.
+        reduction: the reduction of the first kernel.
+        compute: (a variable of the input, of each result of the reduction and of each parameter) → an expression for
+            the output element.
+        target: the output.
+        count: the number of results of the reduction.
+        label: what they are, for the label of the first kernel.
+        parameters: the other operands of the second kernel.
+    """
+    operand = TensorOperand.from_value(lowering, node.value("input"))
+    whole = label_of(node, operand, target)
+    found = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(count)]
+    emit_reduction(lowering, f"{whole} ({label})", [operand], rows, reduction, found)
+    beside = [item.operand(rows.of_outputs()) for item in found]
+    emit_pointwise(lowering, whole, [operand, *beside, *parameters], rows.shape, compute, target)

@@ -12,13 +12,20 @@ from typing import Final
 import attrs
 
 from webnn_py.devices.wgpu.codegen.entry_point import WORKGROUP, power_of_two
-from webnn_py.devices.wgpu.codegen.reduction.combiners import Combiner
+from webnn_py.devices.wgpu.codegen.reduction.combiners import fold
 from webnn_py.devices.wgpu.codegen.reduction.operands import StoreTarget, TensorOperand
 from webnn_py.devices.wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.devices.wgpu.codegen.reduction.reduce import INVOCATIONS, ReductionPass, ReductionTiling
-from webnn_py.devices.wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, is_interleaved
-from webnn_py.devices.wgpu.codegen.reduction.workgroup import ReductionWorkgroup
-from webnn_py.devices.wgpu.codegen.reduction.writer import KernelWriter
+from webnn_py.devices.wgpu.codegen.reduction.reduce import LoopedRows
+from webnn_py.devices.wgpu.codegen.reduction.rows import (
+    INVOCATIONS,
+    ReductionRows,
+    RowsTiling,
+    RowsView,
+    VectorAxis,
+    choose_vector,
+    is_interleaved,
+)
+from webnn_py.devices.wgpu.codegen.reduction.writer import RowsWriter
 from webnn_py.devices.wgpu.records.element import WIDTH
 from webnn_py.devices.wgpu.records.layout import Layout
 from webnn_py.devices.wgpu.records.lowering import Lowering
@@ -32,7 +39,7 @@ SHORTEST_PIECES: Final = 4
 MOST_UNITS: Final = 4
 """The most adjacent vec4s that an invocation scans at once."""
 
-UNROLLED: Final = 8
+STEPS: Final = 8
 """The elements of its row that an invocation loads before it adds them."""
 
 COLUMNS: Final = 64
@@ -44,7 +51,6 @@ def emit_scan(
     label: str,
     operand: TensorOperand,
     rows: ReductionRows,
-    total: Combiner,
     target: StoreTarget,
     *,
     exclusive: bool,
@@ -57,7 +63,6 @@ def emit_scan(
         label: the operator and its data types.
         operand: the tensor.
         rows: its rows along the axis.
-        total: the combiner for whole sums.
         target: the output.
         exclusive: whether sums exclude the element itself.
         reversed: whether to start from the last element.
@@ -72,14 +77,18 @@ def emit_scan(
     vector: VectorAxis = "across" if interleaved and view.vec4s("across") else "none"
     if not interleaved and view.vec4s("along"):
         vector = "along"
-    writer = ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive)
-    if target.element.per_one == 1 or vector != "none":
-        writer.write(total, target)
-        return
-    between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
-    writer.write(total, between)
-    whole = between.operand(rows.shape)
-    emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
+    stored = target
+    if target.element.per_one > 1 and vector == "none":
+        stored = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
+    length, pieces = _pieces(rows, vector, interleaved=interleaved)
+    carries = _sum_pieces(lowering, f"{label} (pieces)", operand, rows, length, pieces) if pieces > 1 else None
+    scan = Scan(operand, stored, view, carries, length, exclusive)
+    tiling = _tiling_of_columns(vector, length, pieces) if interleaved else _tiling_of_rows(vector, length, pieces)
+    writer = ScanWriter(lowering, label, rows, tiling, scan)
+    writer.write_columns() if interleaved else writer.write_rows()
+    if stored is not target:
+        whole = stored.operand(Layout.dense(rows.shape))
+        emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
 
 
 def _flip(layout: Layout, axis: int) -> Layout:
@@ -87,181 +96,175 @@ def _flip(layout: Layout, axis: int) -> Layout:
     return layout.window(starts, layout.shape, [-1 if number == axis else 1 for number in range(len(layout.shape))])
 
 
-class ScanWriter:
-    """Writes the last kernel of a prefix sum, and emits those before it."""
+def _pieces(rows: ReductionRows, vector: VectorAxis, *, interleaved: bool) -> tuple[int, int]:
+    """Return the elements of a piece, and the number of pieces per row."""
+    grain = PIECE[interleaved]
+    invocations = rows.units(vector)[0]
+    if not interleaved:
+        invocations *= min(WORKGROUP, power_of_two(rows.count / WIDTH))
+    pieces = min(rows.count // (grain * SHORTEST_PIECES), -(-INVOCATIONS // invocations))
+    if pieces <= 1:
+        return rows.count, 1
+    length = -(-rows.count // (pieces * grain)) * grain
+    return length, -(-rows.count // length)
 
-    def __init__(
-        self,
-        lowering: Lowering,
-        label: str,
-        operand: TensorOperand,
-        rows: ReductionRows,
-        vector: VectorAxis,
-        written: Layout,
-        *,
-        exclusive: bool,
-    ) -> None:
-        self._lowering = lowering
-        self._label = label
-        self._operand = operand
-        self._rows = rows
-        self._vector = vector
-        self._exclusive = exclusive
-        self._view = rows.view(operand.layout)
-        self._written = rows.view(written)
-        self._interleaved = is_interleaved(self._written)
-        self._kind = operand.element.compute
-        self._writer = KernelWriter(lowering, label)
-        self._carries: TensorOperand | None = None
-        self._length = rows.count
 
-    def write(self, total: Combiner, target: StoreTarget) -> None:
-        pieces = self._pieces()
-        if pieces > 1:
-            self._carries = self._sum_pieces(total, pieces)
-        if self._interleaved:
-            self._write_columns(target, pieces)
-        else:
-            self._write_rows(target, pieces)
+def _sum_pieces(
+    lowering: Lowering, label: str, operand: TensorOperand, rows: ReductionRows, length: int, pieces: int
+) -> TensorOperand:
+    """Emit the scan of the pieces' sums; return the carry-in of each piece, of the shape [pieces, rows]."""
+    view, kind, outputs = rows.view(operand.layout), operand.element.compute, rows.outputs
+    vector = choose_vector(view)
+    interleaved = is_interleaved(view)
+    across = WORKGROUP // WIDTH if interleaved else min(WIDTH, power_of_two(outputs))
+    units = length // WIDTH if vector == "along" else length
+    tiling = RowsTiling(vector, across, WORKGROUP // across, not interleaved, units, pieces)
+    sums, begins = (StoreTarget.between(lowering, kind, pieces * outputs) for _ in range(2))
+    total = fold(kind, "+", 0)
+    LoopedRows(lowering, label, [operand], rows, total.without_finish(), tiling).reduce_to([sums])
+    of_pieces = ReductionRows((pieces, outputs), (0,))
+    found = sums.operand(Layout.dense(of_pieces.shape))
+    emit_scan(lowering, label, found, of_pieces, begins, exclusive=True, reversed=False)
+    return begins.operand(Layout.dense(of_pieces.shape))
 
-    # --- pieces ----------------------------------------------------------------------------------------------
 
-    def _pieces(self) -> int:
-        """Return the number of pieces per row, and set the length of a piece."""
-        grain = PIECE[self._interleaved]
-        invocations = self._rows.units(self._vector)[0]
-        if not self._interleaved:
-            invocations *= min(WORKGROUP, power_of_two(self._rows.count / WIDTH))
-        most = self._rows.count // (grain * SHORTEST_PIECES)
-        pieces = min(most, -(-INVOCATIONS // invocations))
-        if pieces <= 1:
-            return 1
-        self._length = -(-self._rows.count // (pieces * grain)) * grain
-        return -(-self._rows.count // self._length)
+def _tiling_of_columns(vector: VectorAxis, length: int, pieces: int) -> RowsTiling:
+    """Return the tiling in which each invocation scans a row, or four."""
+    return RowsTiling(vector, COLUMNS, 1, along_first=False, length=length, pieces=pieces)
 
-    def _sum_pieces(self, total: Combiner, pieces: int) -> TensorOperand:
-        """Emit the scan of the pieces' sums; return the carry-in of each piece."""
-        lowering, outputs = self._lowering, self._rows.outputs
-        vector = choose_vector(self._view)
-        if is_interleaved(self._view):
-            workgroup = ReductionWorkgroup(WORKGROUP // WIDTH, WIDTH, along_first=False)
-        else:
-            across = min(WIDTH, power_of_two(outputs))
-            workgroup = ReductionWorkgroup(across, WORKGROUP // across, along_first=True)
-        length = self._length // WIDTH if vector == "along" else self._length
-        sums = StoreTarget.between(lowering, self._kind, pieces * outputs)
-        tiling = ReductionTiling(vector, workgroup, length, pieces)
-        label = f"{self._label} (pieces)"
-        ReductionPass(lowering, label, [self._operand], self._rows, total.without_finish(), tiling).emit([sums])
-        begins = StoreTarget.between(lowering, self._kind, pieces * outputs)
-        rows = ReductionRows((pieces, outputs), (0,))
-        carries = sums.operand(rows.shape)
-        emit_scan(lowering, label, carries, rows, total, begins, exclusive=True, reversed=False)
-        return begins.operand(rows.shape)
+
+def _tiling_of_rows(vector: VectorAxis, length: int, pieces: int) -> RowsTiling:
+    """Return the tiling in which invocations share a row."""
+    along = min(WORKGROUP, power_of_two(-(-length // WIDTH)))
+    units = length // WIDTH if vector == "along" else length
+    return RowsTiling(vector, WORKGROUP // along, along, along_first=True, length=units, pieces=pieces)
+
+
+@attrs.frozen
+class Scan:
+    """What a kernel of prefix sums reads and writes.
+
+    Attributes:
+        operand: the tensor.
+        target: the output.
+        written: it, as rows.
+        carries: the sums before each piece, of the shape [pieces, rows]; None for a single piece.
+        length: the elements of a piece.
+        exclusive: whether sums exclude the element itself.
+    """
+
+    operand: TensorOperand
+    target: StoreTarget
+    written: RowsView
+    carries: TensorOperand | None
+    length: int
+    exclusive: bool
+
+
+class ScanWriter(RowsWriter):
+    """The last kernel of a prefix sum."""
+
+    def __init__(self, lowering: Lowering, label: str, rows: ReductionRows, tiling: RowsTiling, scan: Scan) -> None:
+        super().__init__(lowering, label, rows, tiling)
+        self._scan = scan
+        self._kind = scan.operand.element.compute
+        self._read = self.reader(scan.operand, rows, tiling.vector)
 
     def _begin(self, outputs: list[str]) -> list[str]:
         """Return variables with the carry-in for each of the invocation's outputs."""
-        writer = self._writer
-        if self._carries is None:
-            return [writer.var(f"{self._kind}(0)", "carry") for _ in outputs]
-        buffer = writer.reads.name(self._carries.buffer, self._kind)
-        return [writer.var(f"{buffer}[depth * {self._rows.outputs}u + {output}]", "carry") for output in outputs]
+        carries = self._scan.carries
+        if carries is None:
+            return [self.var(f"{self._kind}(0)", "carry") for _ in outputs]
+        buffer = self.reads.name(carries.buffer, self._kind)
+        return [self.var(f"{buffer}[depth * {self.rows.outputs}u + {output}]", "carry") for output in outputs]
 
     # --- interleaved rows -----------------------------------------------------------------------------------
 
-    def _write_columns(self, target: StoreTarget, pieces: int) -> None:
-        writer, count = self._writer, self._rows.count
-        outputs = self._rows.units(self._vector)[0]
-        writer.add(f"let output = group * {COLUMNS}u + t;", f"if (output >= {outputs}u) {{ return; }}")
-        numbers = (
-            [f"output * {WIDTH}u + {component}u" for component in range(WIDTH)]
-            if self._vector == "across"
-            else ["output"]
-        )
+    def write_columns(self) -> None:
+        """Write the kernel in which an invocation scans a row, or four, and emit it."""
+        count, length, in_pieces = self.rows.count, self._scan.length, self.tiling.pieces > 1
+        self.add(f"let output = group * {COLUMNS}u + t;", f"if (output >= {self.outputs}u) {{ return; }}")
+        numbers = ["output"]
+        if self.tiling.vector == "across":
+            numbers = [f"output * {WIDTH}u + {component}u" for component in range(WIDTH)]
         carries = self._begin(numbers)
-        writer.add(f"var place = depth * {self._length}u;" if pieces > 1 else "var place = 0u;")
-        end = writer.let(f"min(place + {self._length}u, {count}u)", "end") if pieces > 1 else f"{count}u"
-        writer.add(f"for (; place + {UNROLLED - 1}u < {end}; place += {UNROLLED}u) {{")
-        self._step(target, carries, ["place", *(f"(place + {step}u)" for step in range(1, UNROLLED))])
-        writer.add("}", f"for (; place < {end}; place++) {{")
-        self._step(target, carries, ["place"])
-        writer.add("}")
-        writer.emit(COLUMNS, -(-outputs // COLUMNS), pieces)
+        self.add(f"var place = depth * {length}u;" if in_pieces else "var place = 0u;")
+        end = self.let(f"min(place + {length}u, {count}u)", "end") if in_pieces else f"{count}u"
+        self.add(f"for (; place + {STEPS - 1}u < {end}; place += {STEPS}u) {{")
+        self._step(carries, ["place", *(f"(place + {step}u)" for step in range(1, STEPS))])
+        self.add("}", f"for (; place < {end}; place++) {{")
+        self._step(carries, ["place"])
+        self.add("}")
+        self.emit()
 
-    def _step(self, target: StoreTarget, carries: list[str], places: list[str]) -> None:
-        writer = self._writer
-        loaded = [writer.load(self._operand, self._view, self._vector, "output", place) for place in places]
+    def _step(self, carries: list[str], places: list[str]) -> None:
+        loaded = [self._read("output", place) for place in places]
         for place, values in zip(places, loaded, strict=True):
-            before = [writer.let(carry) for carry in carries] if self._exclusive else carries
-            writer.add(*(f"{carry} = {carry} + {value};" for carry, value in zip(carries, values, strict=True)))
-            writer.store(target, self._written, self._vector, "output", place, before)
+            before = [self.let(carry) for carry in carries] if self._scan.exclusive else carries
+            self.add(*(f"{carry} = {carry} + {value};" for carry, value in zip(carries, values, strict=True)))
+            self.store(self._scan.target, self._scan.written, "output", place, before)
 
     # --- contiguous rows ------------------------------------------------------------------------------------
 
-    def _write_rows(self, target: StoreTarget, pieces: int) -> None:
-        writer, rows = self._writer, self._rows
-        vec4s = -(-self._length // WIDTH)
-        along = min(WORKGROUP, power_of_two(vec4s))
+    def write_rows(self) -> None:
+        """Write the kernel in which the invocations of a workgroup share rows, and emit it."""
+        along = self.tiling.along
+        vec4s = -(-self._scan.length // WIDTH)
         units = min(MOST_UNITS, power_of_two(vec4s / along))
-        workgroup = ReductionWorkgroup(WORKGROUP // along, along, along_first=True)
         tiles = -(-vec4s // (along * units))
-        workgroup.place(writer, rows.outputs)
+        self.place()
         (carry,) = self._begin(["output"])
-        if pieces > 1:
-            writer.add(f"let begin = depth * {vec4s}u;")
-            end = writer.let(f"min(begin + {vec4s}u, {-(-rows.count // WIDTH)}u)", "end")
+        if self.tiling.pieces > 1:
+            self.add(f"let begin = depth * {vec4s}u;")
+            end = self.let(f"min(begin + {vec4s}u, {-(-self.rows.count // WIDTH)}u)", "end")
         else:
-            writer.add("let begin = 0u;")
+            self.add("let begin = 0u;")
             end = f"{vec4s}u"
         if tiles > 1:
-            writer.add(f"for (var tile = 0u; tile < {tiles}u; tile++) {{")
-        writer.add(f"let first = begin + ({f'tile * {along}u + ' if tiles > 1 else ''}y) * {units}u;")
-        numbers = [writer.let(f"first + {number}u", "unit") for number in range(units)]
-        running = self._running_sums([value for number in numbers for value in self._load(number, end)])
-        before, total = workgroup.scan(writer, self._kind, running[-1])
-        base = writer.let(f"{carry} + {before}")
+            self.add(f"for (var tile = 0u; tile < {tiles}u; tile++) {{")
+        self.add(f"let first = begin + ({f'tile * {along}u + ' if tiles > 1 else ''}y) * {units}u;")
+        numbers = [self.let(f"first + {number}u", "unit") for number in range(units)]
+        running = self._running_sums([value for number in numbers for value in self._load_four(number, end)])
+        before, total = self.scan(self._kind, running[-1])
+        base = self.let(f"{carry} + {before}")
         sums = [base, *(f"({base} + {value})" for value in running)]
-        sums = sums[:-1] if self._exclusive else sums[1:]
+        sums = sums[:-1] if self._scan.exclusive else sums[1:]
         for index, number in enumerate(numbers):
-            self._store(target, number, end, sums[index * WIDTH : (index + 1) * WIDTH])
+            self._store_four(number, end, sums[index * WIDTH : (index + 1) * WIDTH])
         if tiles > 1:
-            writer.add(f"{carry} = {carry} + {total};", "workgroupBarrier();", "}")
-        writer.emit(workgroup.size, -(-rows.outputs // workgroup.across), pieces)
+            self.add(f"{carry} = {carry} + {total};", "workgroupBarrier();", "}")
+        self.emit()
 
-    def _load(self, number: str, end: str) -> list[str]:
+    def _load_four(self, number: str, end: str) -> list[str]:
         """Load the four elements of a unit, zero-padded beyond the end."""
-        writer = self._writer
         zero = f"{self._kind}(0)"
-        if self._vector == "along":
-            unit = writer.let(f"min({number}, {end} - 1u)", "unit")
-            values = writer.load(self._operand, self._view, "along", "output", unit)
-            return [writer.let(f"select({zero}, {value}, {number} < {end})") for value in values]
-        last = self._rows.count - 1
+        if self.tiling.vector == "along":
+            unit = self.let(f"min({number}, {end} - 1u)", "unit")
+            return [self.let(f"select({zero}, {value}, {number} < {end})") for value in self._read("output", unit)]
+        last = self.rows.count - 1
         loaded = []
         for component in range(WIDTH):
-            place = writer.let(f"{number} * {WIDTH}u + {component}u", "at")
-            (value,) = writer.load(
-                self._operand, self._view, "none", "output", writer.let(f"min({place}, {last}u)", "at")
-            )
-            loaded.append(writer.let(f"select({zero}, {value}, {number} < {end} && {place} <= {last}u)"))
+            place = self.let(f"{number} * {WIDTH}u + {component}u", "at")
+            (value,) = self._read("output", self.let(f"min({place}, {last}u)", "at"))
+            loaded.append(self.let(f"select({zero}, {value}, {number} < {end} && {place} <= {last}u)"))
         return loaded
 
     def _running_sums(self, values: list[str]) -> list[str]:
         sums = values[:1]
         for value in values[1:]:
-            sums.append(self._writer.let(f"{sums[-1]} + {value}"))
+            sums.append(self.let(f"{sums[-1]} + {value}"))
         return sums
 
-    def _store(self, target: StoreTarget, number: str, end: str, values: list[str]) -> None:
-        writer = self._writer
-        there = f"{number} < {end} && place < {self._rows.outputs}u"
-        if self._vector == "along":
-            writer.add(f"if ({there}) {{")
-            writer.store(target, self._written, "along", "output", number, values)
-            writer.add("}")
+    def _store_four(self, number: str, end: str, values: list[str]) -> None:
+        target, written = self._scan.target, self._scan.written
+        there = f"{number} < {end} && place < {self.rows.outputs}u"
+        if self.tiling.vector == "along":
+            self.add(f"if ({there}) {{")
+            self.store(target, written, "output", number, values)
+            self.add("}")
             return
         for component, value in enumerate(values):
-            place = writer.let(f"{number} * {WIDTH}u + {component}u", "at")
-            writer.add(f"if ({there} && {place} < {self._rows.count}u) {{")
-            writer.store(target, self._written, "none", "output", place, [value])
-            writer.add("}")
+            place = self.let(f"{number} * {WIDTH}u + {component}u", "at")
+            self.add(f"if ({there} && {place} < {self.rows.count}u) {{")
+            self.store(target, written, "output", place, [value])
+            self.add("}")
