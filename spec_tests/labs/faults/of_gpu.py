@@ -119,7 +119,7 @@ def intervals_end_too_soon(overlaps, interval, other):
     return interval.first < other.last and other.first < interval.last
 
 
-@FAULTS.at(f"{PASSES}.epilogue_fusion._contains_readers", GPU, only="epilogue or fus or residual")
+@FAULTS.at(f"{PASSES}.kernel_groups.ElementwiseGroups._contains_readers", GPU, only="epilogue or fus or residual")
 def gpu_epilogue_hides_what_others_read(contains, groups, node, value):
     return True
 

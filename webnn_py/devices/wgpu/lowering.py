@@ -23,7 +23,6 @@ from webnn_py.devices.wgpu.codegen.joining.runs import joined
 from webnn_py.devices.wgpu.passes.attention_fusion import ATTENTION_FUSION, fuse_attention
 from webnn_py.devices.wgpu.passes.computed_sides import COMPUTED_SIDES, compute_sides
 from webnn_py.devices.wgpu.passes.elementwise_fusion import ELEMENTWISE_FUSION, fuse_elementwise
-from webnn_py.devices.wgpu.passes.epilogue_fusion import take_epilogue
 from webnn_py.devices.wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.devices.wgpu.records.buffer import Buffer, Place
 from webnn_py.devices.wgpu.records.element import Element
@@ -229,7 +228,7 @@ class GraphLowering(Lowering):
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
         if not isinstance(value, Output):
             return None
-        node = take_epilogue(value, self._elementwise, self._context, self._is_ready, spare_buffers)
+        node = self._elementwise.take_epilogue(value, self._context, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
             self._fused.append(node)

@@ -111,8 +111,8 @@ OWN_BUFFERS: Final = 4
 @kernels(activation.softmax, fuses="input")
 def softmax(node: Node, lowering: Lowering) -> None:
     """Exponentials less the highest element, divided by their sum."""
+    rows = ReductionRows(node.value("input").descriptor.shape, (node.options["axis"],))
     target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
-    rows = ReductionRows(node.operand("input").shape, (node.options["axis"],))
     kept = RegisterRows.of_node(node, lowering, rows, target)
     if kept is None:
         _softmax_of_long_rows(node, lowering, rows, target)
@@ -122,7 +122,7 @@ def softmax(node: Node, lowering: Lowering) -> None:
     powers = kernel.map(lambda output, x: f"exp_f32({x} - {highest[output]})", elements, zero_beyond=True)
     totals = kernel.combine_rows("+", powers)
     inverses = kernel.let_each(
-        nan_unless_finite(f"1.0 / {total}", top) for total, top in zip(totals, highest, strict=True)
+        [nan_unless_finite(f"1.0 / {total}", top) for total, top in zip(totals, highest, strict=True)]
     )
     kernel.write(kernel.map(lambda output, power: f"{power} * {inverses[output]}", powers), target)
 

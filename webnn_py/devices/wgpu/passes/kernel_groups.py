@@ -1,8 +1,13 @@
-"""Groups of the nodes that one kernel computes: what the passes over kernels take and return."""
+"""Groups of the nodes that one kernel computes: what the passes over kernels take and return.
+
+Epilogue fusion, of element-wise nodes that the kernel of their operand computes before it stores, is decided while
+kernels are written, since a kernel's writer knows how many buffers it can still bind, and the walk which operands are
+computed by then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from functools import cached_property
 from typing import TypeGuard
@@ -10,13 +15,16 @@ from typing import TypeGuard
 import attrs
 
 from webnn_py.core.graph import Graph, Node, Output, Value
+from webnn_py.devices.rewriting.passes import PassContext
+from webnn_py.devices.rewriting.report import AppliedRule, RefusedRule, fused_into
 from webnn_py.devices.wgpu.records.attention import Attention
 from webnn_py.devices.wgpu.records.buffer import Buffer
 from webnn_py.devices.wgpu.records.features import Features
-from webnn_py.devices.wgpu.records.graph_queries import nodes_within
+from webnn_py.devices.wgpu.records.graph_queries import constant_scalar, nodes_within
 from webnn_py.devices.wgpu.records.layout import Layout
 from webnn_py.devices.wgpu.records.left_to_readers import ComputedSide
 from webnn_py.devices.wgpu.records.table import entry_of
+from webnn_py.devices.wgpu.records.variants import KernelVariant
 
 
 class ElementwiseGroups:
@@ -30,8 +38,8 @@ class ElementwiseGroups:
     Attributes:
         nodes_reading: returns the nodes that read a value.
         roots: the same as the argument.
-        inlined: the nodes that the element-wise kernel of another node computes. Epilogue fusion removes those that
-            become the last of an epilogue.
+        inlined: the nodes that the element-wise kernel of another node computes. :meth:`take_epilogue` removes those
+            that become the last of an epilogue.
         deferred: the roots that one node of another kind alone reads, whose kernel may compute them as it reads them.
     """
 
@@ -43,7 +51,7 @@ class ElementwiseGroups:
         self.deferred = {node for node, root in roots.items() if node is root and self._may_be_computed(node)}
 
     def copy(self) -> ElementwiseGroups:
-        """Return a copy that epilogue fusion may change."""
+        """Return a copy that :meth:`take_epilogue` may change."""
         made = copy(self)
         made.inlined = set(self.inlined)
         return made
@@ -80,6 +88,42 @@ class ElementwiseGroups:
     def within(self, *starts: Node) -> list[Node]:
         """Return nodes and those inlined in their kernels, each once, behind those that it reads."""
         return nodes_within(starts, self.is_inlined)
+
+    def take_epilogue(
+        self, value: Output, context: PassContext, is_ready: Callable[[Value], bool], spare_buffers: int
+    ) -> Node | None:
+        """Return the last of the element-wise nodes that a value's own kernel may compute; None if there is none.
+
+        These nodes alone read the value and have its shape, and their other operands are ready, in at most
+        ``spare_buffers``. The node that is returned is no longer inlined in another.
+        """
+        root = self.root_of_readers(value)
+        if not isinstance(root, Node) or not KernelVariant.EPILOGUE_FUSION.is_on:
+            return None
+        node: Node | None = root
+        reason = ""
+        while node is not None:
+            within = self.within(node)
+            read = {item for inner in within for item in inner.inputs}
+            operands = {item for item in read if item is not value and not self.is_inlined(item)}
+            if not all(map(is_ready, operands)):
+                reason = reason or "an operand is computed later"
+            elif sum(constant_scalar(item) is None for item in operands) > spare_buffers:
+                reason = reason or "too many buffers"
+            else:
+                self.inlined.discard(node)
+                context.applied.append(AppliedRule(KernelVariant.EPILOGUE_FUSION, fused_into(within, value.node)))
+                return node
+            inner = [item.node for item in node.inputs if self.is_inlined(item)]
+            node = next((item for item in inner if self._contains_readers(item, value)), None)
+        context.refused.append(RefusedRule(KernelVariant.EPILOGUE_FUSION, fused_into([root], value.node), reason))
+        return None
+
+    def _contains_readers(self, node: Node, value: Value) -> bool:
+        """Return whether a node's kernel computes all readers of a value, and all readers of values in between."""
+        within = set(self.within(node))
+        between = [value, *(inner.results[0] for inner in within - {node})]
+        return all(within.issuperset(self.nodes_reading(item)) for item in between)
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -194,23 +194,18 @@ class StoreTarget:
             own_buffers: the buffers that the kernel binds without the epilogue, including the target.
         """
         last = lowering.epilogue(value, lowering.features.max_storage_buffers - own_buffers)
-        if last is None:
-            return cls.from_value(lowering, value)
-        fused = ElementwiseFunction.ending_at(lowering, last, value)
-        terms = tuple(_term(lowering, leaf, value.descriptor.shape) for leaf in fused.leaves[1:])
-        target = cls.from_value(lowering, fused.result)
-        return attrs.evolve(target, epilogue=FusedEpilogue(lowering.element(value), fused, terms))
+        result, epilogue = value, None
+        if last is not None:
+            fused = ElementwiseFunction.ending_at(lowering, last, value)
+            terms = tuple(_term(lowering, leaf, value.descriptor.shape) for leaf in fused.leaves[1:])
+            result, epilogue = fused.result, FusedEpilogue(lowering.element(value), fused, terms)
+        return cls(lowering.target(result), lowering.element(result), epilogue)
 
     @classmethod
     def between(cls, lowering: Lowering, kind: str, count: int) -> StoreTarget:
         """Allocate an intermediate of ``count`` values of a compute type, between two kernels of an operator."""
         element = lowering.features.element(STORED_AS[kind])
         return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
-
-    @property
-    def terms(self) -> tuple[TensorOperand | str, ...]:
-        """The operands of the epilogue."""
-        return () if self.epilogue is None else self.epilogue.terms
 
     @property
     def epilogue_buffers(self) -> int:

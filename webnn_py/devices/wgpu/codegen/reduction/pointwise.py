@@ -44,7 +44,8 @@ def emit_pointwise(
     if vector == "none":  # indices beyond the end are clamped
         places = [writer.let(f"min(four * {WIDTH}u + {component}u, {count - 1}u)", "at") for component in range(WIDTH)]
     loaded = [writer.read_flat(operand, shape, vector, places) for operand in operands]
-    terms = [writer.read_flat(term, shape, vector, places) for term in target.terms]
+    read = () if target.epilogue is None else target.epilogue.terms
+    terms = [writer.read_flat(term, shape, vector, places) for term in read]
     results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
     writer.store_at(target, "four", writer.stored(target, results, terms))
     writer.emit()

@@ -146,7 +146,7 @@ class LoopedRows(RowsWriter):
             return []
         vector: VectorAxis = "across" if self.tiling.vector == "across" else "none"
         shape = target.epilogue.fused.result.descriptor.shape
-        return [self.read_flat(term, shape, vector, places) for term in target.terms]
+        return [self.read_flat(term, shape, vector, places) for term in target.epilogue.terms]
 
     def _store_packed(self, results: Sequence[str], targets: Sequence[StoreTarget]) -> None:
         """Pass the workgroup's outputs to invocations that pack four each, with indices clamped to the last output."""

@@ -7,7 +7,6 @@ of the output's index, and that of the element's index in its row.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final, Literal
 
 import attrs
@@ -88,7 +87,8 @@ class ReductionRows:
 
     def view(self, layout: Layout) -> RowsView:
         """Return a tensor of this shape as rows."""
-        return RowsView(layout.permute(self.kept), attrs.evolve(layout.permute(self.reduced), offset=0))
+        kept = layout.permute(self.kept).merged()
+        return RowsView(kept, attrs.evolve(layout.permute(self.reduced).merged(), offset=0))
 
     def of_outputs(self) -> Layout:
         """Return the layout of a dense tensor with one value per output, broadcast to the whole shape."""
@@ -101,8 +101,8 @@ class RowsView:
     """The layout of a tensor, by output and by index in the row.
 
     Attributes:
-        kept: the layout of the kept axes, with the offset.
-        reduced: the layout of the reduced axes.
+        kept: the merged layout of the kept axes, with the offset.
+        reduced: the merged layout of the reduced axes.
         backwards: for a view of vec4s, whether the components of each are in reverse order.
     """
 
@@ -122,7 +122,6 @@ class RowsView:
         if vector == "none":
             return None
         cut, other = (self.kept, self.reduced) if vector == "across" else (self.reduced, self.kept)
-        cut, other = cut.merged(), other.merged()
         if not cut.shape or cut.shape[-1] % WIDTH or abs(cut.strides[-1]) != 1:
             return None
         backwards = cut.strides[-1] == -1
@@ -130,20 +129,16 @@ class RowsView:
         offset = self.kept.offset - (WIDTH - 1) * backwards
         if any(number % WIDTH for number in (*cut.strides[:-1], *other.strides, offset)):
             return None
-        cut = Layout((*cut.shape[:-1], cut.shape[-1] // WIDTH), (*_quarters(cut.strides[:-1]), cut.strides[-1]))
-        other = Layout(other.shape, _quarters(other.strides))
+        strides = (*(stride // WIDTH for stride in cut.strides[:-1]), cut.strides[-1])
+        cut = Layout((*cut.shape[:-1], cut.shape[-1] // WIDTH), strides)
+        other = Layout(other.shape, tuple(stride // WIDTH for stride in other.strides))
         kept, reduced = (cut, other) if vector == "across" else (other, cut)
         return RowsView(attrs.evolve(kept, offset=offset // WIDTH), reduced, backwards)
 
     def is_one(self, vector: VectorAxis) -> bool:
         """Return whether the four elements of every vec4 are the same (broadcast)."""
         layout = self.kept if vector == "across" else self.reduced
-        merged = layout.merged()
-        return not merged.shape or (merged.strides[-1] == 0 and merged.shape[-1] % WIDTH == 0)
-
-
-def _quarters(numbers: Sequence[int]) -> tuple[int, ...]:
-    return tuple(number // WIDTH for number in numbers)
+        return not layout.shape or (layout.strides[-1] == 0 and layout.shape[-1] % WIDTH == 0)
 
 
 def choose_vector(view: RowsView) -> VectorAxis:
@@ -156,7 +151,7 @@ def choose_vector(view: RowsView) -> VectorAxis:
 
 def is_interleaved(view: RowsView) -> bool:
     """Return whether adjacent elements in memory mostly belong to different rows."""
-    kept, reduced = view.kept.merged(), view.reduced.merged()
+    kept, reduced = view.kept, view.reduced
     if not kept.shape or not reduced.shape:
         return bool(kept.shape)
     nearer = abs(kept.strides[-1]) < abs(reduced.strides[-1])

@@ -412,20 +412,20 @@ class RegisterRows(RowsWriter):
 
     def combine_rows(self, operator: str, grid: RegisterGrid) -> list[str]:
         """Reduce whole rows by "+" or "max"; return the results for each of the invocation's outputs."""
-        if self.tiling.vector == "across":
-            values = [list(items) for items in zip(*grid, strict=True)]
-        else:
-            values = [[item for unit in grid for item in unit]]
-        variables = [[self.var(tree(operator, names))] for names in values]
-        self.combine(["f32"], variables, fold("f32", operator, 0).merge, everywhere=True)
-        return [name for names in variables for name in names]
+        is_across = self.tiling.vector == "across"
+        values = list(zip(*grid, strict=True)) if is_across else [tuple(item for unit in grid for item in unit)]
+        totals = [tree(operator, names) for names in values]
+        merge = fold("f32", operator, 0).merge
+        variables = [self.var(total) for total in totals]
+        self.combine(["f32"], [[variable] for variable in variables], merge, everywhere=True)
+        return variables
 
     def write(self, grid: RegisterGrid, target: StoreTarget) -> None:
         """Store the results and emit the kernel."""
         view = self.rows.view(Layout.dense(self.rows.shape))
         # A dispatch of two dimensions may have excess workgroups.
         guarded = self.outputs % self.tiling.across != 0 or self.groups > MAX_WORKGROUPS
-        terms = [self.read(term) for term in target.terms]
+        terms = [] if target.epilogue is None else [self.read(term) for term in target.epilogue.terms]
         for number, (unit, results) in enumerate(zip(self._kept, grid, strict=True)):
             values = self.stored(target, results, [units[number] for units in terms])
             conditions = [f"place < {self.outputs}u"] if guarded else []
