@@ -101,10 +101,7 @@ class RowsWriter:
         In the statements, ``group`` and ``depth`` are the indices of the workgroup, and ``t`` that of the invocation.
         """
         columns, rows, _ = grid(self.groups)
-        builtins = {"workgroup_id": "group_id: vec3<u32>", "local_invocation_index": "t: u32"}
-        if any("subgroup_invocation_id" in line for line in self._lines):
-            builtins["subgroup_invocation_id"] = "subgroup_invocation_id: u32"
-        parameters = ", ".join(f"@builtin({name}) {declared}" for name, declared in builtins.items())
+        parameters = "@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) t: u32"
         main = "\n  ".join(
             [
                 f"@compute @workgroup_size({self.tiling.size})\nfn main({parameters}) {{",
@@ -304,47 +301,21 @@ class RowsWriter:
                 self.add(*_fetch(arrays, f"{first} + {number * size}u", variables))
 
     def scan(self, kind: str, value: str) -> tuple[str, str]:
-        """Scan a value across the invocations that share outputs.
+        """Scan a value across the invocations that share outputs, through workgroup memory.
 
         Returns:
             Variables with the exclusive prefix sum, and with the total. Workgroup memory must not be reused before a
             barrier.
         """
-        zero, along = f"{kind}(0)", self.tiling.along
-        if along == 1:
-            return self.let(zero), value
-        reach = min(along, self._shuffled([kind]))
-        if reach == 1:
-            return self._scan_in_memory(kind, value)
-        running = self.var(value)
-        for step in range(reach.bit_length() - 1):
-            other = self.let(f"subgroupShuffleUp({running}, {1 << step}u)", "other")
-            self.add(f"{running} = select({running}, {running} + {other}, y % {reach}u >= {1 << step}u);")
-        other = self.let(f"subgroupShuffleUp({running}, 1u)", "other")
-        before = self.let(f"select({zero}, {other}, y % {reach}u > 0u)", "before")
-        if reach == along:
-            total = f"subgroupShuffle({running}, subgroup_invocation_id | {reach - 1}u)"
-            return before, self.let(total, "total")
-        groups = along // reach
-        array = self.shared(kind, 0, self.tiling.across * groups)
-        self.add(f"if (y % {reach}u == {reach - 1}u) {{ {array}[x * {groups}u + y / {reach}u] = {running}; }}")
-        self.add("workgroupBarrier();")
-        total, skipped = self.var(zero, "total"), self.var(zero, "skipped")
-        self.add(f"for (var group = 0u; group < {groups}u; group++) {{")
-        self.add(f"if (group == y / {reach}u) {{ {skipped} = {total}; }}")
-        self.add(f"{total} = {total} + {array}[x * {groups}u + group];", "}")
-        return self.let(f"{skipped} + {before}", "before"), total
-
-    def _scan_in_memory(self, kind: str, value: str) -> tuple[str, str]:
         along = self.tiling.along
+        if along == 1:
+            return self.let(f"{kind}(0)"), value
         array = self.shared(kind, 0, self.tiling.size)
         running = self.var(value)
-        distance = 1
-        while distance < along:
+        for step in range(along.bit_length() - 1):
             self.add(f"{array}[t] = {running};", "workgroupBarrier();")
-            self.add(f"if (y >= {distance}u) {{ {running} = {running} + {array}[t - {distance}u]; }}")
+            self.add(f"if (y >= {1 << step}u) {{ {running} = {running} + {array}[t - {1 << step}u]; }}")
             self.add("workgroupBarrier();")
-            distance *= 2
         self.add(f"{array}[t] = {running};", "workgroupBarrier();")
         before = self.var(f"{kind}(0)", "before")
         self.add(f"if (y > 0u) {{ {before} = {array}[t - 1u]; }}")
