@@ -99,35 +99,24 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
         spare_buffers: the buffers that the kernel can bind for it.
     """
     sums = lowering.left(value)
-    if sums is not None:
-        return _with_partial_sums(lowering, value, sums, spare_buffers)
-    last = lowering.deferred(value)
-    is_fused = last is not None and KernelVariant.OPERAND_FUSION.is_on
-    fused = ElementwiseFunction.ending_at(lowering, last, is_stored=False) if last is not None and is_fused else None
-    if fused is None or len(_bound(fused.leaves)) > spare_buffers or any(map(_is_packed, fused.leaves)):
+    is_fused = sums is not None or (lowering.deferred(value) is not None and KernelVariant.OPERAND_FUSION.is_on)
+    if not is_fused or not isinstance(value, Output):
         return TensorOperand.from_value(lowering, value)
-    shape = value.descriptor.shape
-    terms = tuple(_term(lowering, leaf, shape) for leaf in fused.leaves)
+    product = None if sums is None else sums.product
+    fused = ElementwiseFunction.ending_at(lowering, value.node, product, is_stored=False)
+    summed = () if sums is None else (SummedOperand.from_sums(lowering, sums),)
+    leaves = fused.leaves[len(summed) :]
+    if len(summed) + len(_bound(leaves)) > spare_buffers or any(map(_is_packed, leaves)):
+        return TensorOperand.from_value(lowering, value)
+    shape, count = value.descriptor.shape, value.descriptor.element_count
+    terms = [_term(lowering, leaf, shape) for leaf in leaves]
     wide = {
         term.layout
-        for leaf, term in zip(fused.leaves, terms, strict=True)
-        if isinstance(term, TensorOperand) and leaf.descriptor.element_count == value.descriptor.element_count
+        for leaf, term in zip(leaves, terms, strict=True)
+        if isinstance(term, TensorOperand) and leaf.descriptor.element_count == count
     }
-    return FusedOperand(fused, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
-
-
-def _with_partial_sums(
-    lowering: Lowering, value: Value, sums: PartialSums, spare_buffers: int
-) -> TensorOperand | FusedOperand:
-    """Return the operand of element-wise nodes behind a split-K product."""
-    assert isinstance(value, Output)  # noqa: S101 - a product's node or one behind it returns it
-    fused = ElementwiseFunction.ending_at(lowering, value.node, sums.product, is_stored=False)
-    _, *others = fused.leaves
-    if 1 + len(_bound(others)) > spare_buffers or any(map(_is_packed, others)):
-        return TensorOperand.from_value(lowering, value)
-    shape = value.descriptor.shape
-    terms = SummedOperand.from_sums(lowering, sums), *(_term(lowering, leaf, shape) for leaf in others)
-    return FusedOperand(fused, terms, Layout.dense(shape))
+    layout = wide.pop() if len(wide) == 1 and not summed else Layout.dense(shape)
+    return FusedOperand(fused, (*summed, *terms), layout)
 
 
 def _is_packed(value: Value) -> bool:
