@@ -9,7 +9,6 @@ from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
 from webnn_py.buffer_copies import clear_buffer
 from webnn_py.core.device.backend import TimesKernels
-from webnn_py.devices.rewriting.passes import passes_left_out
 from webnn_py.devices.wgpu.runtime import timestamps
 
 X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
@@ -119,8 +118,7 @@ async def test_kernels_may_need_several_query_sets(gpu_builder, monkeypatch):
     value = builder.input("x", data_type="float32", shape=X.shape)
     for _ in range(35):
         value = builder.cumulative_sum(value, 3)
-    with passes_left_out("kernel-joining"):
-        graph = await builder.build({"y": value})
+    graph = await builder.build({"y": value})
     running = Running(context, graph)
     await running.make_buffers()
     timings = await running.timed()

@@ -8,7 +8,6 @@ import pytest
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import X, check_both
 from webnn_py.devices.wgpu import backend as wgpu_backend
-from webnn_py.devices.wgpu import lowering
 from webnn_py.devices.wgpu.backend import features_of
 from webnn_py.devices.wgpu.codegen.attention import tile
 from webnn_py.devices.wgpu.codegen.gemm import measured_tiles, selection, tile_choice, tiled
@@ -57,12 +56,6 @@ def compiled(monkeypatch):
 
     monkeypatch.setattr(WgpuGraph, "__init__", make_and_tell)
     return graphs
-
-
-@pytest.fixture
-def apart(monkeypatch):
-    """Leave small kernels apart, however many follow each other."""
-    monkeypatch.setattr(lowering, "joined", lambda kernels, _features: kernels)
 
 
 @pytest.fixture

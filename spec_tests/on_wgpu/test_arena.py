@@ -190,7 +190,6 @@ def labels(monkeypatch):
 
 
 @needs_adapter
-@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize(
     ("draw", "expected"),
     [
@@ -205,7 +204,6 @@ async def test_intermediates_lie_in_one_buffer_but_for_what_is_read_in_two_ways(
 
 
 @needs_adapter
-@pytest.mark.usefixtures("apart")
 async def test_intermediates_that_one_buffer_has_no_room_for_lie_in_several(ml, labels, monkeypatch):
     limits = []
 

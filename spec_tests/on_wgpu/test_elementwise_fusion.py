@@ -155,7 +155,6 @@ def growing(b, x):
     return b.softmax(x, 1)
 
 
-@pytest.mark.usefixtures("apart")
 async def test_memory_serves_again_though_what_comes_later_is_larger(check_kernels, compiled):
     await check_kernels(growing, 11)
     largest = 8 * 12 * 4 * 2**5

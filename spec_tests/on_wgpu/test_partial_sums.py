@@ -8,8 +8,7 @@ from webnn_py.devices.wgpu.codegen.gemm.tile import GemmTile
 
 
 @pytest.fixture(autouse=True)
-def _in_three_parts(in_tiles, take_tile, apart):
-    """Nor are kernels joined, so that they can be counted."""
+def _in_three_parts(in_tiles, take_tile):
     take_tile(GemmTile(16, 16, 4, 4, slices=4), 3)
 
 

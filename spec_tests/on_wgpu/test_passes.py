@@ -46,10 +46,9 @@ async def passes_of(context, draw):
 
 async def test_a_graph_describes_the_passes(gpu):
     found = await passes_of(gpu, layers)
-    kernels = [LOWERING, "kernel-joining"]
     groupings = ["elementwise-fusion", "attention-fusion", "gemm-computed-sides"]
     rewriting = ["composites", "rms-normalization", "equal-nodes", "horizontal-fusion"]
-    assert list(found) == [*rewriting, *groupings, *kernels]
+    assert list(found) == [*rewriting, *groupings, LOWERING]
     assert found["horizontal-fusion"] == ["6 → 7 nodes", "horizontal-fusion: matmul, matmul"]
 
 
@@ -71,7 +70,6 @@ async def test_a_graph_describes_what_is_fused(gpu, fuse_attention_from):
             "epilogue-fusion: relu into matmul",
             "epilogue-fusion: exp (2 ×), add into matmul",
         ],
-        "kernel-joining": ["4 → 4 kernels"],
     }
 
 

@@ -47,7 +47,7 @@ class KernelWriter(ReferenceBackend):
         self._write(Graph(graph.inputs, graph.outputs, tuple(live)), LoweringContext(known=buffers))
         if constant:
             names = {str(number): value for number, value in enumerate(constant)}
-            self._write(Graph.reaching(names), LoweringContext(joins=False))
+            self._write(Graph.reaching(names), LoweringContext())
         return Written()
 
     def _write(self, graph, context):

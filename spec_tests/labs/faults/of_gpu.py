@@ -124,11 +124,6 @@ def gpu_epilogue_hides_what_others_read(contains, groups, node, value):
     return True
 
 
-@FAULTS.at(f"{CODEGEN}.joining.joined_kernel.BufferLifetimes.is_within", f"{GPU}/test_joining.py")
-def gpu_joined_kernel_keeps_what_others_read(is_within, lifetimes, buffer, begin, end):
-    return True
-
-
 # --- run time ----------------------------------------------------------------------------------------------------
 
 

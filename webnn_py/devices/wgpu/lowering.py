@@ -19,22 +19,18 @@ from webnn_py.devices.shared_constants import Identity
 from webnn_py.devices.wgpu.codegen.attention.emit import can_emit, emit_attention
 from webnn_py.devices.wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.devices.wgpu.codegen.elementwise import emit_elementwise
-from webnn_py.devices.wgpu.codegen.joining.runs import joined
 from webnn_py.devices.wgpu.passes.attention_fusion import ATTENTION_FUSION, fuse_attention
 from webnn_py.devices.wgpu.passes.computed_sides import COMPUTED_SIDES, compute_sides
 from webnn_py.devices.wgpu.passes.elementwise_fusion import ELEMENTWISE_FUSION, fuse_elementwise
 from webnn_py.devices.wgpu.passes.kernel_groups import KernelGroups
 from webnn_py.devices.wgpu.records.buffer import Buffer, Place
 from webnn_py.devices.wgpu.records.element import Element
-from webnn_py.devices.wgpu.records.features import Features
 from webnn_py.devices.wgpu.records.kernel import Kernel
 from webnn_py.devices.wgpu.records.layout import Layout, dense_strides
 from webnn_py.devices.wgpu.records.left_to_readers import ComputedSide, PartialSums
 from webnn_py.devices.wgpu.records.lowering import Lowering
 from webnn_py.devices.wgpu.records.table import WgslEntry, entry_of
 from webnn_py.devices.wgpu.records.variants import KernelVariant
-
-KERNEL_JOINING: Final = "kernel-joining"
 
 
 @attrs.frozen
@@ -45,13 +41,11 @@ class LoweringContext(PassContext):
         known: where values are that were computed before.
         identity_of: returns the identity of a constant.
         begin: called with each kernel that runs with the graph, which may begin to compile it.
-        joins: whether small kernels are joined.
     """
 
     known: Mapping[Value, Buffer] = attrs.field(factory=dict)
     identity_of: Callable[[Value], Identity | None] = lambda _value: None
     begin: Callable[[Kernel], object] = lambda _kernel: None
-    joins: bool = True
 
 
 @attrs.frozen
@@ -61,12 +55,10 @@ class KernelSequence:
     Attributes:
         nodes: the kernels of each run, in order.
         prologue: the kernels that make other forms of constants, once; not all of these forms are needed.
-        features: what they may use.
     """
 
     nodes: Sequence[Kernel]
     prologue: Sequence[Kernel]
-    features: Features
 
 
 class GraphLowering(Lowering):
@@ -327,17 +319,7 @@ def lower(groups: KernelGroups, context: LoweringContext) -> KernelSequence:
     """Return the kernels of a graph."""
     lowering = GraphLowering(groups, context)
     lowering.run()
-    return KernelSequence(lowering.kernels, lowering.prologue, groups.features)
-
-
-def join(kernels: KernelSequence, context: LoweringContext) -> KernelSequence:
-    """Return the kernels, runs of small ones as one kernel each."""
-    made = joined(kernels.nodes, kernels.features) if context.joins else kernels.nodes
-    if len(made) == len(kernels.nodes):
-        return kernels
-    alone = set(map(id, kernels.nodes))
-    context.applied.extend(AppliedRule(KERNEL_JOINING, one.label) for one in made if id(one) not in alone)
-    return attrs.evolve(kernels, nodes=made)
+    return KernelSequence(lowering.kernels, lowering.prologue)
 
 
 KERNEL_PASSES: Final = PassManager(
@@ -348,7 +330,6 @@ KERNEL_PASSES: Final = PassManager(
     GroupingPass(name=KernelVariant.EPILOGUE_FUSION, run=lower, counts="kernels"),
     GroupingPass(name=KernelVariant.OPERAND_FUSION, run=lower, counts="kernels"),
     GroupingPass(name=KernelVariant.PARTIAL_SUMS, run=lower, counts="kernels"),
-    GroupingPass(name=KERNEL_JOINING, run=join, after=("lowering",), counts="kernels"),
 )
 """The passes that decide which nodes one kernel computes. The walk that writes kernels takes the decisions of four."""
 

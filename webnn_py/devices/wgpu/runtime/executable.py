@@ -23,7 +23,6 @@ from webnn_py.devices.rewriting.passes import PassContext
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.saved_code import Bytes, SavedCode
 from webnn_py.devices.shared_constants import Identities, Identity, SharedConstants, digest_of_contents
-from webnn_py.devices.wgpu.codegen.joining.runs import LEAST_STEPS, may_be_joined
 from webnn_py.devices.wgpu.engines.engine import Launch
 from webnn_py.devices.wgpu.lowering import LoweringContext, lowered
 from webnn_py.devices.wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
@@ -96,7 +95,7 @@ class WgpuGraph:
         identities = Identities(graph, folded, resources.constants)
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
-        context = LoweringContext(known=known, identity_of=identities.of, begin=self._take_written, joins=fold)
+        context = LoweringContext(known=known, identity_of=identities.of, begin=self._take_written)
         lowering, reports = lowered(KernelGroups.from_graph(alive, resources.features), context)
         self.passes += reports
         kernels = lowering.nodes
@@ -118,15 +117,9 @@ class WgpuGraph:
             resources.constants.enter(self._shared)
 
     def _take_written(self, kernel: Kernel) -> None:
-        """Begin to compile a kernel as soon as it is written; small ones are held back while they may be joined."""
+        """Begin to compile a kernel as soon as it is written."""
         if self._queue.ending.done():
             raise EndedError
-        if self._keeps and may_be_joined(kernel):
-            self._held.append(kernel)
-            return
-        if len(self._held) < LEAST_STEPS:
-            self._begin_compiling(self._held)
-        self._held.clear()
         self._begin_compiling([kernel])
 
     def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
@@ -135,7 +128,6 @@ class WgpuGraph:
 
     def _compiled(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
         """Return the pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
-        self._held.clear()
         self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
         compiling = [self._begun[kernel.source] for kernel in kernels]
         self._begun.clear()
@@ -157,7 +149,6 @@ class WgpuGraph:
         self._memory: dict[Buffer, BufferRange] = {}
         self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
         self._begun: dict[str, Future[wgpu.GPUComputePipeline]] = {}
-        self._held: list[Kernel] = []
         self._bound: tuple[object, ...] = ()  # names and memory of inputs and outputs that the launches are for
         self._launches: list[Launch] = []
         self.ahead = CommandsAhead(resources.queue)
