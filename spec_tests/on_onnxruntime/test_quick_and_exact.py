@@ -9,20 +9,11 @@ import pytest
 from spec_tests.on_onnxruntime.both import assert_both, on_both
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
-from webnn_py.drawn_graphs import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.devices.onnxruntime.analyses.unneeded_guards import (
-    LEAST_INPUTS,
-    MOST_INPUTS,
-    FinitePools,
-    value_ranges,
-)
 from webnn_py.devices.rewriting.passes import PassManager
-from webnn_py.devices.rewriting.ranges import MOST, MOST_CONSTANTS
 
-LEAST, HIGHEST = 2.0**LEAST_INPUTS, 2.0**MOST_INPUTS
 RNG = np.random.default_rng(11)
 NAN, INF = math.nan, math.inf
 
@@ -170,8 +161,6 @@ async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exa
     for case, feed, count in (
         ("max pool", spiked(NAN), 1),
         ("max pool behind convolutions", spiked(NAN), 1),
-        ("max pool behind convolutions", spiked(HIGHEST / 2), 0),
-        ("max pool behind convolutions", spiked(HIGHEST * 1.01), 1),
         ("max pool behind what joins", spiked(-INF), 1),
         ("max of rows", spiked(INF, -3), 1),
         ("max of all", spiked(INF, -3), 0),
@@ -210,75 +199,6 @@ async def test_each_of_several_means_is_noticed(contexts, exact_runs, place):
     assert len(exact_runs) == bool(place)
 
 
-def pooled(b, x):
-    return b.max_pool2d(x, window_dimensions=[2, 2])
-
-
-def with_number(place, number, array=FILTER):
-    changed = array.copy()
-    changed[place] = number
-    return changed
-
-
-BOUNDED = {
-    "behind convolutions": (lambda b, x: pooled(b, b.relu(widened(b, x, bias=b.constant(BIAS)))), 1),
-    "behind a leak": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=-7.0)), 1),
-    "behind a steep leak": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=1e38)), 0),
-    "behind a pool": (lambda b, x: pooled(b, widened(b, pooled(b, widened(b, x)))), 2),
-    "behind a filter whose channels are last": (
-        lambda b, x: pooled(b, widened(b, x, FILTER.transpose(1, 2, 3, 0).copy(), filter_layout="ihwo")),
-        1,
-    ),
-    "of fewer elements than the input": (lambda b, x: pooled(b, conv(b, x)), 0),
-    "behind a large filter": (lambda b, x: pooled(b, widened(b, x, with_number((3, 2, 1, 1), MOST / LEAST))), 0),
-    "behind a filter whose sum is large": (
-        lambda b, x: pooled(b, widened(b, x, with_number(3, MOST / LEAST / 200))),
-        0,
-    ),
-    "behind a filter with NaN": (lambda b, x: pooled(b, widened(b, x, with_number((3, 2, 1, 1), NAN))), 0),
-    "behind a large bias": (lambda b, x: pooled(b, widened(b, x, bias=b.constant(BIAS * np.float32(1e38)))), 0),
-    "behind what may be infinite": (lambda b, x: pooled(b, widened(b, b.exp(x))), 0),
-    "beside more weights than are looked at": (
-        lambda b, x: b.add(
-            b.reduce_sum(widened(b, x, np.tile(FILTER, [MOST_CONSTANTS // FILTER.size + 1, 1, 1, 1]))),
-            pooled(b, widened(b, x)),
-        ),
-        1,
-    ),
-    "behind more weights than are looked at": (
-        lambda b, x: pooled(b, widened(b, x, np.tile(FILTER, [MOST_CONSTANTS // FILTER.size + 1, 1, 1, 1]))),
-        0,
-    ),
-}
-
-
-def pools_of(context, draw):
-    """Return a drawing of images, and what is found of its pools."""
-    builder = MLGraphBuilder(context)
-    graph = drawing_of("test", {"y": draw(builder, builder.input("x", data_type="float32", shape=IMAGES.shape))})
-    return graph, FinitePools.from_graph(graph, lambda _node: True, value_ranges(lambda constant: constant.data))
-
-
-@pytest.mark.parametrize("case", BOUNDED)
-async def test_inputs_are_looked_at_instead_of_what_is_finite_if_they_are_small(contexts, case):
-    draw, count = BOUNDED[case]
-    graph, found = pools_of(contexts[0], draw)
-    assert len(found.nodes) == count
-    assert found.inputs == (frozenset(graph.inputs.values()) if count else frozenset())
-
-
-async def test_integers_are_finite_however_large_inputs_are(contexts):
-    _, found = pools_of(contexts[0], lambda b, x: pooled(b, b.cast(b.cast(widened(b, x), "int32"), "float32")))
-    assert (len(found.nodes), found.inputs) == (1, frozenset())
-
-
-async def test_inputs_may_be_as_large_as_keeps_everything_finite(contexts):
-    weights = np.zeros_like(FILTER)
-    weights[3, 2, 1, 1] = -MOST / LEAST / 100
-    _, found = pools_of(contexts[0], lambda b, x: pooled(b, widened(b, x, weights)))
-    assert LEAST * 100 / 8 < found.largest < LEAST * 100 / 2
-
-
 async def test_a_graph_is_run_quickly_again_and_again(contexts, exact_runs):
     """Also once it has been run otherwise, with buffers that come and go, inline and in a thread."""
     context = contexts[0]
@@ -313,12 +233,3 @@ async def test_what_is_run_again_reads_constants_of_buffers_that_are_gone(contex
     context.dispatch(graph, {"x": given}, {"y": target})
     assert math.isnan(await context.read_buffer(target))
     assert len(exact_runs) == 1
-
-
-async def test_sums_of_filters_may_be_too_large_for_float32(contexts):
-    """They bound what is pooled; numpy's warnings are errors here."""
-    filters, bias = np.full((1, 1, 3, 3), 3e38, np.float32), np.full(1, 3e38, np.float32)
-    images = np.full((1, 1, 8, 8), 1e-40, np.float32)
-    await assert_both(
-        contexts, lambda b, x: pooled(b, b.conv2d(x, b.constant(filters), bias=b.constant(bias))), images, rtol=1e-6
-    )

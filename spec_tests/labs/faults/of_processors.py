@@ -128,11 +128,6 @@ def operands_are_taken_to_be_bounded(finite, graph, ranges, contents):
     return frozenset(graph.nodes)
 
 
-@FAULTS.at(f"{ANALYSES}.unneeded_guards._are_finite", ENGINE, only="looked_at or pool")
-def max_pools_are_taken_to_be_finite(are_finite, pools, power, ranges):
-    return True
-
-
 @FAULTS.at(f"{PASSES}.integer_products._largest_column", ENGINE, only="not_known or integer or mean_something")
 def integer_products_round_their_sums(largest, shifted, contents, most):
     return 0

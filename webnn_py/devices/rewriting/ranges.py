@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.core.descriptors import MLOperandDataType
-from webnn_py.core.graph import Constant, Input, Node, Output, Value
+from webnn_py.core.graph import Constant, Node, Output, Value
 from webnn_py.core.operators import activation, arithmetic, conversion, convolution, matrix, reduction
 from webnn_py.core.operators.casting import INTEGER_RANGES
 from webnn_py.core.operators.declaration import Operator
@@ -50,15 +50,7 @@ class ValueRanges:
     ) -> None:
         self._constants = _ReadConstants(contents)
         self._rules = {**RULES, **rules}
-        self._of_inputs: Range | None = None
         self._found: dict[Value, Range | None] = {}
-
-    def with_inputs_up_to(self, magnitude: float) -> ValueRanges:
-        """Return the ranges under the bound of a magnitude on all float32 inputs; constants are not read again."""
-        ranges = ValueRanges(self._constants.contents)
-        ranges._constants, ranges._rules = self._constants, self._rules
-        ranges._of_inputs = -magnitude, magnitude
-        return ranges
 
     def of(self, value: object) -> Range | None:
         """Return the range of a value; None where it is unknown, and for None."""
@@ -100,13 +92,8 @@ class ValueRanges:
         return value.node.inputs if is_computed and not operator.is_boolean else ()
 
     def _computed(self, value: Value) -> Range | None:
-        data_type = value.descriptor.data_type
-        found = None
-        if isinstance(value, Output) and _may_be_known(value):
-            found = self._of_result(value.node)
-        elif isinstance(value, Input) and data_type == "float32":
-            found = self._of_inputs
-        return _in_data_type(found, data_type)
+        found = self._of_result(value.node) if isinstance(value, Output) and _may_be_known(value) else None
+        return _in_data_type(found, value.descriptor.data_type)
 
     def _of_result(self, node: Node) -> Range | None:
         operator = node.operator

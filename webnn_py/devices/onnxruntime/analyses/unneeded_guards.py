@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import attrs
 import numpy as np
 
-from webnn_py.core.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.core.graph import Constant, Graph, Node, Output
 from webnn_py.core.operators import activation, conversion, indexing, pooling, reduction
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.devices.onnxruntime.own_operators.integer_products import SCALED_MATMUL
@@ -19,12 +17,6 @@ from webnn_py.devices.rewriting.ranges import Range, ValueRanges
 
 MOST: Final = 2.0**60
 """Below this magnitude numbers, their squares, and sums of as many as a value may have, are finite in float32."""
-
-LEAST_INPUTS: Final = 20
-"""An exponent of 2: the least bound of a graph's inputs, which usual inputs never exceed."""
-
-MOST_INPUTS: Final = 60
-"""An exponent of 2: larger inputs have squares that are not finite in float32."""
 
 WRONG_FOR_INFINITE: Final = frozenset(
     {
@@ -99,59 +91,3 @@ def nodes_with_indices_in_range(graph: Graph, ranges: ValueRanges) -> frozenset[
         if indices is not None and -size <= indices[0] and indices[1] < size:
             found.add(node)
     return frozenset(found)
-
-
-@attrs.frozen
-class FinitePools:
-    """Max pools of finite numbers, as long as the graph's inputs are not too large.
-
-    Attributes:
-        nodes: the max pools.
-        inputs: the inputs of float32 that they depend on.
-        largest: the largest root of the sum of squares that each of these inputs may have.
-    """
-
-    nodes: frozenset[Node] = frozenset()
-    inputs: frozenset[Value] = frozenset()
-    largest: float = 2.0**LEAST_INPUTS
-
-    @classmethod
-    def from_graph(cls, graph: Graph, is_guarded: Callable[[Node], bool], ranges: ValueRanges) -> FinitePools:
-        """Return the pools of a graph, if its inputs have fewer elements than the pools read.
-
-        Args:
-            graph: the graph.
-            is_guarded: whether the input of a max pool would have a guard of its own.
-            ranges: the ranges of the graph's values.
-        """
-        pools = [node for node in graph.nodes if node.operator is pooling.max_pool2d and is_guarded(node)]
-        pools = [node for node in pools if _are_finite([node], LEAST_INPUTS, ranges)] if pools else []
-        inputs = _bounding_inputs(pools, ranges)
-        looked_at = sum(value.descriptor.element_count for value in inputs)
-        if looked_at >= sum(node.operand("input").element_count for node in pools):
-            return cls()
-        powers = range(LEAST_INPUTS, MOST_INPUTS + 1)
-        fitting = len(powers)
-        if not _are_finite(pools, MOST_INPUTS, ranges):
-            fitting = bisect_left(powers, True, key=lambda power: not _are_finite(pools, power, ranges))
-        return cls(frozenset(pools), inputs, 2.0 ** powers[fitting - 1])
-
-
-def _are_finite(pools: Iterable[Node], power: int, ranges: ValueRanges) -> bool:
-    """Return whether max pools read finite numbers, if the inputs are at most 2 ** ``power``."""
-    # A sum of squares in float32 is off by some parts in a thousand.
-    bounded = ranges.with_inputs_up_to(2.0 ** (power + 1))
-    return all(bounded.of(node.operands["input"]) is not None for node in pools)
-
-
-def _bounding_inputs(pools: Iterable[Node], ranges: ValueRanges) -> frozenset[Value]:
-    """Return the inputs of a graph that bound the pools' operands, except those behind values with a known range."""
-    found: set[Value] = set()
-    ahead = [value for node in pools for value in node.inputs]
-    while ahead:
-        value = ahead.pop()
-        if value not in found and ranges.of(value) is None:
-            found.add(value)
-            if isinstance(value, Output):
-                ahead += value.node.inputs
-    return frozenset(value for value in found if isinstance(value, Input))

@@ -18,7 +18,6 @@ from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
 from webnn_py.devices.onnxruntime.analyses.propagated_nan import values_with_visible_nan
 from webnn_py.devices.onnxruntime.analyses.quantized_gates import quantized_gates
 from webnn_py.devices.onnxruntime.analyses.unneeded_guards import (
-    FinitePools,
     are_divisors,
     finite_nodes,
     nodes_with_indices_in_range,
@@ -89,25 +88,13 @@ def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Write MaxPool; where a number is not finite, the guard, the mean of the channel, is not finite either."""
-    if not _is_guarded_pool(node):
+    attributes, layout = pooling_attributes(node), node.options["layout"]
+    if input.data_type != "float32" or attributes is None:
         return rules.max_pool2d(body, node, input)
-    mean = body.node("GlobalAveragePool", channels_first(body, input, node.options["layout"]))
-    batch, channels, _, _ = image_shape(input.shape, node.options["layout"])
-    body.guard(mean, Must.BE_FINITE, shape=(batch, channels, 1, 1))
-    return _of_numbers(body, node, input)
-
-
-def _of_numbers(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Write a max pool of finite numbers."""
-    how = pooling_attributes(node)
-    assert how is not None  # noqa: S101 - true of all max pools with a guard
-    images = channels_first(body, input, node.options["layout"])
-    return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
-
-
-def _is_guarded_pool(node: Node) -> bool:
-    """Return whether a max pool is written as MaxPool, with a guard that its operand is finite."""
-    return node.operand("input").data_type == "float32" and pooling_attributes(node) is not None
+    images = channels_first(body, input, layout)
+    batch, channels, _, _ = image_shape(input.shape, layout)
+    body.guard(body.node("GlobalAveragePool", images), Must.BE_FINITE, shape=(batch, channels, 1, 1))
+    return laid_out(body, body.node("MaxPool", images, **attributes), layout)
 
 
 def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
@@ -270,11 +257,9 @@ def _is_guarded(node: Node) -> bool:
 
 
 def _unguarded(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
-    """Write a max pool or quantization of finite numbers, an operator whose NaN is visible, or a gate."""
+    """Write a quantization of finite numbers, an operator whose NaN is visible, or a gate."""
     if node.operator is conversion.quantize_linear:
         return writing.write(body, node, operands)
-    if node.operator is pooling.max_pool2d:
-        return [_of_numbers(body, node, **operands)]
     return [body.node(WITH_NAN.get(node.operator.name, "Sigmoid"), operands["input"])]
 
 
@@ -314,10 +299,8 @@ class GuardedRules:
         ranges = value_ranges(contents)
         self._in_range = nodes_with_indices_in_range(graph, ranges)
         self._finite = finite_nodes(graph, ranges, contents)
-        self._pools = FinitePools.from_graph(graph, _is_guarded_pool, ranges)
-        self._inputs_ahead = set(self._pools.inputs)
         # Results that are written without a guard of their own, and outputs that are guarded instead.
-        unguarded = {node for node in self._finite if node.operator.name in OWN_IF_FINITE} | self._pools.nodes
+        unguarded = {node for node in self._finite if node.operator.name in OWN_IF_FINITE}
         with_nan = [node for node in graph.nodes if node.operator.name in WITH_NAN and node not in self._finite]
         visible = values_with_visible_nan(graph, _is_guarded) if with_nan else frozenset()
         unguarded.update(node for node in with_nan if node.results[0] in visible)
@@ -331,8 +314,6 @@ class GuardedRules:
         Returns:
             The outputs, in the node's data types.
         """
-        if self._inputs_ahead:
-            self._guard_sizes(body, node, operands)
         guards = len(body.guards)
         is_in_range = node in self._in_range
         if self._checks_indices and node.operator is GROUP_QUERY_ATTENTION and attention.has_kernel(node):
@@ -351,15 +332,3 @@ class GuardedRules:
                 if value in self._guarded_outputs:
                     body.guard(tensor)
         return outputs
-
-    def _guard_sizes(self, body: Body, node: Node, operands: Operands) -> None:
-        """Guard those inputs of the graph that a node is the first to read, where they must not exceed a bound."""
-        tensors = [
-            tensor for given in operands.values() for tensor in ((given,) if isinstance(given, OnnxTensor) else given)
-        ]
-        for tensor, value in zip(tensors, node.inputs, strict=True):
-            if value in self._inputs_ahead:
-                self._inputs_ahead.discard(value)
-                most = np.array(self._pools.largest**2, np.float32)
-                left = body.node("Sub", most, body.node("ReduceSumSquare", tensor, keepdims=0))
-                body.guard(body.node("Sqrt", left), is_number=True)
