@@ -158,9 +158,9 @@ def destroyed_buffers_stay_bound(unbind, buffer):
     pass
 
 
-@FAULTS.at("webnn_py.devices.composites.classical._Trees.is_yes", f"{ENGINE}/test_classical.py")
-def trees_pass_over_nan(is_yes, trees, builder, value, threshold, *_missing_is_yes):
-    return is_yes(trees, builder, value, threshold)
+@FAULTS.at("webnn_py.devices.composites.tree_ensemble.TREE_ENSEMBLE.decomposition", f"{ENGINE}/test_tree_ensembles.py")
+def trees_pass_over_nan(by_levels, builder, input, *, nodes, **others):
+    return by_levels(builder, input, nodes=nodes * [1, 1, 1, 1, 0], **others)
 
 
 @FAULTS.at("webnn_py.devices.worker_thread._is_quiet", "spec_tests/device/test_worker_thread.py")

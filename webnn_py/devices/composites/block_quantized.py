@@ -14,7 +14,7 @@ from webnn_py.core.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
 from webnn_py.core.operators.methods import Builder
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import check_shape, output, refuse
-from webnn_py.devices.composites.classical import constant
+from webnn_py.devices.composites.tree_ensemble import constant
 
 Array = npt.NDArray[Any]
 

@@ -8,9 +8,9 @@ from webnn_py.core.operators.registry import OPERATORS
 from webnn_py.devices.composites import (  # noqa: F401 - they enter theirs
     block_quantized,
     cached_attention,
-    classical,
     dynamic_quantization,
     loops,
+    tree_ensemble,
 )
 from webnn_py.devices.composites import subgraph_call as subgraphs  # noqa: F401 - it enters its own
 

@@ -11,9 +11,9 @@ from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.matrix import gemm, matmul
 from webnn_py.devices.composites.block_quantized import MATMUL_NBITS
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
-from webnn_py.devices.composites.classical import LINEAR_MODEL, TREE_ENSEMBLE
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.devices.composites.loops import LOOP
+from webnn_py.devices.composites.tree_ensemble import TREE_ENSEMBLE
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
@@ -64,7 +64,6 @@ ON_CPU: Final = (
     DYNAMIC_QUANTIZE,
     DYNAMIC_QUANTIZE_LSTM,
     GROUP_QUERY_ATTENTION,
-    LINEAR_MODEL,
     LOOP,
     MATMUL_NBITS,
     TREE_ENSEMBLE,

@@ -18,7 +18,7 @@ from webnn_py.core.errors import NotSupportedError
 from webnn_py.core.message_text import nearest, shown
 from webnn_py.devices.forking import Driver, keep_in_children
 from webnn_py.devices.host_processor import processor
-from webnn_py.devices.onnxruntime.idle_optimizers import CHANGED_BY_NONE, idle
+from webnn_py.devices.onnxruntime.idle_optimizers import idle
 from webnn_py.devices.onnxruntime.providers import CPU, Provider, of_name
 from webnn_py.onnx_export.inlined_export import InlinedModel
 
@@ -197,13 +197,10 @@ class EngineOptions:
         if model.beside:
             tensors = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, model.beside.values())]
             options.add_external_initializers(list(model.beside), tensors)
-        is_left_alone = model.operators <= CHANGED_BY_NONE
-        if is_left_alone:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = onnxruntime.InferenceSession(
             model.encoded,
             options,
-            disabled_optimizers=set() if is_left_alone else left_out(model),
+            disabled_optimizers=left_out(model),
             **self.chosen(options, more),
         )
         if self.provider.name not in session.get_providers():  # it prints why, and falls back to the CPU

@@ -63,11 +63,6 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
 onnxruntime ignores names that it does not have.
 """
 
-CHANGED_BY_NONE: Final = frozenset(
-    {"LinearClassifier", "LinearRegressor", "TreeEnsembleClassifier", "TreeEnsembleRegressor"}
-)
-"""Operators that no optimizer looks for: in a model of these alone all of them are idle."""
-
 
 def idle(there: set[str] | frozenset[str]) -> set[str]:
     """Return the optimizers that find nothing in a model of these operators."""

@@ -1,6 +1,6 @@
 """Linear models and ensembles of decision trees as skl2onnx writes them, with what stands around them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from webnn_py.core.operators.operand import MLOperand
 from webnn_py.core.operators.rules import Refused, refuse
-from webnn_py.devices.composites.classical import LINEAR_MODEL, TREE_ENSEMBLE, Transform
+from webnn_py.devices.composites.tree_ensemble import COMPARISONS, TREE_ENSEMBLE
 from webnn_py.onnx_models.conversion.context import ConversionContext, Value
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.rule_table.declaration import rule
@@ -17,12 +17,8 @@ from webnn_py.onnx_models.rule_table.declaration import rule
 DEEPEST: Final = 256
 """The most levels of a tree; each costs a dozen operators."""
 
-COMPARISONS: Final[Mapping[str, str]] = {
-    "BRANCH_LEQ": "lesser_or_equal",
-    "BRANCH_LT": "lesser",
-    "BRANCH_GTE": "greater_or_equal",
-    "BRANCH_GT": "greater",
-}
+Transform = Literal["NONE", "LOGISTIC", "SOFTMAX"]
+"""A function that is applied to the scores of each row."""
 
 
 @rule("ai.onnx.ml.Scaler", 1)
@@ -85,23 +81,68 @@ def _number_of_labels(ints: Sequence[int] | None, strings: Sequence[str] | None)
     return len(ints or strings or ())
 
 
-def _labels(context: ConversionContext, count: int, ints: Sequence[int] | None) -> NDArray[np.integer[Any]]:
-    """Return the labels of the classes; stand-ins where the output of labels is not wanted.
+def _classified(
+    context: ConversionContext,
+    scores: MLOperand,
+    ints: Sequence[int] | None,
+    strings: Sequence[str] | None,
+    post_transform: Transform,
+    *,
+    whole: float,
+    threshold: float,
+) -> tuple[MLOperand, MLOperand]:
+    """Return the label of the best class of each row, and the scores of all.
+
+    One score is that of the second of two classes: its label is taken above ``threshold``, and the first class has the
+    score that both have together, ``whole``, less it.
 
     Raises:
-        Refused: it is wanted, and the labels are strings.
+        Refused: labels are wanted, and are strings.
     """
-    if not context.wanted[0]:
-        return np.arange(count, dtype=np.int32)
-    if not ints:
+    count = _number_of_labels(ints, strings)
+    if context.wanted[0] and not ints:
         raise RefusedWithWayOut(
             "its labels are strings, which WebNN lacks",
             "leave the output of labels out, by outputs; the scores have a column for each",
         )
-    return np.array(ints, np.int64)
+    # Labels that no one reads need not be of a type that the device may lack.
+    labels = np.array(ints, np.int64) if context.wanted[0] else np.arange(count, dtype=np.int32)
+    if scores.shape[1] == 1:
+        is_second = context.greater(context.reshape(scores, [scores.shape[0]]), context.number(threshold, scores))
+        label = context.where(is_second, context.constant(labels[1]), context.constant(labels[0]))
+        if post_transform == "LOGISTIC":
+            return label, context.sigmoid(context.concat([context.neg(scores), scores], 1))
+        first = context.sub(context.number(whole, scores), scores)
+        return label, context.concat([first, scores], 1)  # without softmax, as in onnxruntime
+    label = context.gather(context.constant(labels), context.arg_max(scores, 1))
+    if post_transform == "LOGISTIC":
+        scores = context.sigmoid(scores)
+    elif post_transform == "SOFTMAX":
+        scores = context.softmax(scores, 1)
+    return label, scores
 
 
 # --- linear models -------------------------------------------------------------------------------------------
+
+
+def _products(
+    context: ConversionContext,
+    x: MLOperand,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float],
+    columns: int,
+) -> MLOperand:
+    """Return products with the coefficients of each target or class, plus its intercept."""
+    rows = _rows(context, x)
+    features = rows.shape[1]
+    if len(coefficients) != columns * features:
+        needed = f"{columns * features}, {columns} times {features} features"
+        refuse("the length of attribute coefficients", len(coefficients), needed)
+    if len(intercepts) != columns:
+        refuse("the length of attribute intercepts", len(intercepts), f"{columns}, one for each score")
+    matrix = np.array(coefficients, np.float32).reshape(columns, features)
+    products = context.matmul(rows, context.constant(np.ascontiguousarray(matrix.T)))
+    return context.add(products, context.constant(np.array(intercepts, np.float32)))
 
 
 @rule("ai.onnx.ml.LinearRegressor", 1)
@@ -109,22 +150,13 @@ def linear_regressor(
     context: ConversionContext,
     x: MLOperand,
     *,
-    coefficients: Sequence[float] | None = None,
+    coefficients: Sequence[float] = (),
     intercepts: Sequence[float] | None = None,
     post_transform: Literal["NONE"] = "NONE",
     targets: int = 1,
 ) -> MLOperand:
     """Return a product with the coefficients of each target, and its intercept."""
-    rows, weights = _rows(context, x), np.array(coefficients or (), np.float32)
-    features = rows.shape[1]
-    if targets < 1 or weights.size != targets * features:
-        refuse("the length of attribute coefficients", weights.size, f"{targets} · {features}, one for each feature")
-    operands: dict[str, Value] = {"input": rows, "coefficients": weights.reshape(targets, features)}
-    if intercepts:
-        if len(intercepts) != targets:
-            refuse("the length of attribute intercepts", len(intercepts), f"{targets}, one for each target")
-        operands["intercepts"] = np.array(intercepts, np.float32)
-    return context.composite(LINEAR_MODEL, operands, post_transform=post_transform)[0]
+    return _products(context, x, coefficients, intercepts or (0.0,) * targets, targets)
 
 
 @rule("ai.onnx.ml.LinearClassifier", 1)
@@ -134,8 +166,8 @@ def linear_classifier(
     *,
     classlabels_ints: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
-    coefficients: Sequence[float] | None = None,
-    intercepts: Sequence[float] | None = None,
+    coefficients: Sequence[float] = (),
+    intercepts: Sequence[float] = (),
     multi_class: int = 0,
     post_transform: Transform = "NONE",
 ) -> tuple[MLOperand, MLOperand]:
@@ -143,21 +175,9 @@ def linear_classifier(
     count = _number_of_labels(classlabels_ints, classlabels_strings)
     if count == 1:
         refuse("the number of labels", 1, "2 or more")
-    rows, weights, added = _rows(context, x), np.array(coefficients or (), np.float32), tuple(intercepts or ())
-    features = rows.shape[1]
-    if len(added) != count and (len(added), count) != (1, 2):
-        refuse("the length of attribute intercepts", len(added), f"{count}, one for each label, or 1 for two")
-    needed = len(added) * features
-    if weights.size < needed:
-        refuse("the length of attribute coefficients", weights.size, f"{len(added)} · {features}, one for each feature")
-    operands: dict[str, Value] = {
-        "input": rows,
-        "coefficients": weights[:needed].reshape(len(added), features),  # onnxruntime passes over what is left
-        "intercepts": np.array(added, np.float32),
-        "labels": _labels(context, count, classlabels_ints),
-    }
-    scores, labels = context.composite(LINEAR_MODEL, operands, post_transform=post_transform)
-    return labels, scores
+    columns = 1 if count == 2 and len(intercepts) == 1 else count
+    scores = _products(context, x, coefficients, intercepts, columns)
+    return _classified(context, scores, classlabels_ints, classlabels_strings, post_transform, whole=1, threshold=0)
 
 
 # --- trees ---------------------------------------------------------------------------------------------------
@@ -178,93 +198,118 @@ class NodeAttributes:
     nodes_values: Sequence[float] = ()
 
 
-def _trees(nodes: NodeAttributes, features: int) -> tuple[dict[str, Value], dict[str, Any], dict[tuple[int, int], int]]:
-    """Return the nodes of trees as operands and options of the composite, and their indices by tree and number.
+Index = Mapping[tuple[int, int], int]
+"""The places of nodes in the table, by tree and number."""
+
+
+def _check_lengths(what: str, *lists: Sequence[Any]) -> None:
+    lengths = {*map(len, lists)}
+    if len(lengths) > 1 or 0 in lengths:
+        refuse(f"the lengths of the attributes of {what}", sorted(lengths), "the same, and not 0")
+
+
+def _check_range(what: str, numbers: NDArray[np.int64], count: int) -> None:
+    wrong = numbers[(numbers < 0) | (numbers >= count)]
+    if len(wrong):
+        refuse(what, int(wrong[0]), f"from 0 to {count - 1}")
+
+
+def _places(index: Index, trees: Iterable[int], numbers: Iterable[int]) -> list[int]:
+    """Return the places of nodes that others lead to, or that have weights."""
+    try:
+        return [index[key] for key in zip(trees, numbers, strict=True)]
+    except KeyError as error:
+        tree, number = error.args[0]
+        raise Refused(f"tree {tree} has no node {number}, to which another leads or which has a weight") from None
+
+
+def _trees(nodes: NodeAttributes, features: int) -> tuple[dict[str, Value], dict[str, Any], Index]:
+    """Return the nodes of trees as operands and options of the composite, and their places.
 
     Raises:
         Refused: they are no trees, or compare in several ways, or what rows do not have.
     """
-    count, missing = len(nodes.nodes_nodeids), nodes.nodes_missing_value_tracks_true
-    children_of = nodes.nodes_falsenodeids, nodes.nodes_truenodeids
-    lists = (nodes.nodes_treeids, nodes.nodes_featureids, nodes.nodes_values, nodes.nodes_modes, *children_of)
-    lengths = {*map(len, lists), len(missing) or count}
-    if lengths != {count} or not count:
-        refuse("the lengths of the attributes of nodes", sorted({*lengths, count}), "the same, and not 0")
+    count = len(nodes.nodes_nodeids)
+    missing = nodes.nodes_missing_value_tracks_true or [0] * count
+    columns = [nodes.nodes_treeids, nodes.nodes_nodeids, nodes.nodes_featureids]
+    columns += [nodes.nodes_falsenodeids, nodes.nodes_truenodeids, missing]
+    _check_lengths("nodes", *columns, nodes.nodes_values, nodes.nodes_modes)
     modes = {*nodes.nodes_modes} - {"LEAF"}
     if len(modes) != 1 or not modes <= COMPARISONS.keys():
-        refuse(
-            "attribute nodes_modes", ", ".join(sorted(modes)) or "LEAF", f"LEAF, and one of {', '.join(COMPARISONS)}"
-        )
+        allowed = f"LEAF, and one of {', '.join(COMPARISONS)}"
+        refuse("attribute nodes_modes", ", ".join(sorted(modes)) or "LEAF", allowed)
     order = np.argsort(nodes.nodes_treeids, kind="stable")
-    keys = [(nodes.nodes_treeids[item], nodes.nodes_nodeids[item]) for item in order]
-    index = {key: place for place, key in enumerate(keys)}
+    trees, numbers, feature, no, yes, tracks = np.array(columns, np.int64)[:, order]
+    index = {key: place for place, key in enumerate(zip(trees.tolist(), numbers.tolist(), strict=True))}
     if len(index) != count:
         raise Refused("two nodes of a tree have the same number")
+    branches = (np.array(nodes.nodes_modes)[order] != "LEAF").nonzero()[0]
+    _check_range("a feature that a node looks at", feature[branches], features)
     table = np.zeros([count, 5], np.int32)
-    table[:, 0] = np.unique([tree for tree, _ in keys], return_inverse=True)[1]
+    table[:, 0] = np.unique(trees, return_inverse=True)[1]
     table[:, 2:4] = np.arange(count)[:, None]
-    for place, item in enumerate(order):
-        if nodes.nodes_modes[item] == "LEAF":
-            continue
-        feature, tree = nodes.nodes_featureids[item], keys[place][0]
-        if not 0 <= feature < features:
-            refuse("a feature that a node looks at", feature, f"from 0 to {features - 1}")
-        try:
-            table[place, 2:4] = [index[tree, ids[item]] for ids in children_of]
-        except KeyError as error:
-            raise Refused(f"tree {tree} has no node {error.args[0][1]}, to which another leads") from error
-        table[place, 1], table[place, 4] = feature, bool(missing and missing[item])
+    table[branches, 1] = feature[branches]
+    for column, children in ((2, no), (3, yes)):
+        table[branches, column] = _places(index, trees[branches].tolist(), children[branches].tolist())
+    table[branches, 4] = tracks[branches] != 0
     operands: dict[str, Value] = {"nodes": table, "thresholds": np.array(nodes.nodes_values, np.float32)[order]}
-    return operands, {"depth": _depth(table), "comparison": COMPARISONS[modes.pop()]}, index
+    return operands, {"depth": _depth(table, branches), "comparison": COMPARISONS[modes.pop()]}, index
 
 
-def _depth(table: NDArray[np.int32]) -> int:
+def _depth(table: NDArray[np.int32], branches: NDArray[np.intp]) -> int:
     """Return how many levels of comparisons trees have.
 
     Raises:
         Refused: two nodes lead to the same, a tree does not begin with its root, or there are too many levels.
     """
-    is_branch = table[:, 2] != np.arange(len(table))
-    led_to = np.bincount(table[is_branch, 2:4].ravel(), minlength=len(table))
+    led_to = np.bincount(table[branches, 2:4].ravel(), minlength=len(table))
     is_first = np.diff(table[:, 0], prepend=-1) != 0
     if (led_to != np.where(is_first, 0, 1)).any():
         raise Refused("the nodes are no trees of which each begins with its root: to any other node one node must lead")
-    level, depth = is_first.nonzero()[0], 0
-    while len(branches := level[is_branch[level]]):
-        level, depth = table[branches, 2:4].ravel(), depth + 1
+    level, depth = np.intersect1d(is_first.nonzero()[0], branches), 0
+    while len(level):
+        level, depth = np.intersect1d(table[level, 2:4], branches), depth + 1
         if depth > DEEPEST:
             refuse("the depth of a tree", f"more than {DEEPEST}", f"at most {DEEPEST}")
     return depth
 
 
-def _weights(
+def _sums(
     context: ConversionContext,
-    index: Mapping[tuple[int, int], int],
-    keys: Sequence[tuple[int, int]],
-    ids: Sequence[int],
-    weights: Sequence[float],
-    count: int,
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return the weights of each node for each class or target, zeros where it has none; and whether it has one.
+    x: MLOperand,
+    nodes: NodeAttributes,
+    leaves: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[float]],
+    columns: int,
+) -> MLOperand:
+    """Return the sums of the leaves' weights over the trees, for each row and class or target.
 
-    Raises:
-        Refused: they speak of what is not there, or several of the same.
+    Args:
+        context: that of the node.
+        x: the rows.
+        nodes: those of the trees.
+        leaves: for each weight the number of its tree, of its leaf, of its class or target, and the weight.
+        columns: how many classes or targets have weights.
     """
-    if not len(keys) == len(ids) == len(weights):
-        refuse("the lengths of the attributes of weights", [len(keys), len(ids), len(weights)], "the same")
-    if ids and not 0 <= min(ids) <= max(ids) < count:
-        wrong = min(ids) if min(ids) < 0 else max(ids)
-        refuse("an id of a class or target", wrong, f"from 0 to {count - 1}")
-    if absent := {*keys} - index.keys():
-        tree, node = min(absent)
-        raise Refused(f"tree {tree} has no node {node}, which has a weight")
-    if len({*zip(keys, ids, strict=True)}) != len(ids):
+    _check_lengths("weights", *leaves)
+    trees, numbers, ids, weights = leaves
+    _check_range("an id of a class or target", np.array(ids, np.int64), columns)
+    rows = _rows(context, x)
+    operands, options, index = _trees(nodes, rows.shape[1])
+    places = _places(index, trees, numbers)
+    if len({*zip(places, ids, strict=True)}) != len(ids):
         raise Refused("a leaf has several weights for one class or target")
-    context.reserve(len(index) * count * 4)
-    table, has_weight = np.zeros([len(index), count], np.float32), np.zeros([len(index), count], np.bool_)
-    places = [index[key] for key in keys], list(ids)
-    table[places], has_weight[places] = np.array(weights, np.float32), True
-    return table, has_weight
+    context.reserve(len(index) * columns * 4)
+    table = np.zeros([len(index), columns], np.float32)
+    table[places, ids] = weights
+    return context.composite(TREE_ENSEMBLE, {"input": rows, "weights": table, **operands}, **options)[0]
+
+
+def _with_base(context: ConversionContext, scores: MLOperand, base_values: Sequence[float] | None) -> MLOperand:
+    if not base_values:
+        return scores
+    if len(base_values) != scores.shape[1]:
+        refuse("the length of attribute base_values", len(base_values), f"{scores.shape[1]}, one for each score")
+    return context.add(scores, context.constant(np.array(base_values, np.float32)))
 
 
 @rule("ai.onnx.ml.TreeEnsembleRegressor", 1)
@@ -283,18 +328,10 @@ def tree_regressor(
     target_weights: Sequence[float] = (),
 ) -> MLOperand:
     """Return the sum of the leaves' weights over the trees, or their mean."""
-    if n_targets < 1:
-        refuse("attribute n_targets", n_targets, "1 or more")
-    if base_values and len(base_values) != n_targets:
-        refuse("the length of attribute base_values", len(base_values), f"{n_targets}, one for each target")
-    rows = _rows(context, x)
-    operands, options, index = _trees(nodes, rows.shape[1])
-    keys = list(zip(target_treeids, target_nodeids, strict=False))
-    operands |= {"input": rows, "weights": _weights(context, index, keys, target_ids, target_weights, n_targets)[0]}
-    if base_values:
-        operands["base"] = np.array(base_values, np.float32)
-    options |= {"function": "sum" if aggregate_function == "SUM" else "mean", "post_transform": post_transform}
-    return context.composite(TREE_ENSEMBLE, operands, **options)[0]
+    scores = _sums(context, x, nodes, (target_treeids, target_nodeids, target_ids, target_weights), n_targets)
+    if aggregate_function == "AVERAGE":
+        scores = context.div(scores, context.number(len({*nodes.nodes_treeids}), scores))
+    return _with_base(context, scores, base_values)
 
 
 @rule("ai.onnx.ml.TreeEnsembleClassifier", 1)
@@ -314,37 +351,13 @@ def tree_classifier(
 ) -> tuple[MLOperand, MLOperand]:
     """Return the sum of the leaves' weights for each class over the trees, and the best class."""
     count = _number_of_labels(classlabels_int64s, classlabels_strings)
-    is_binary = count == 2 and {*class_ids} == {0}
-    if count == 1 or (count == 2 and {*class_ids} == {1}):
-        refuse(
-            "the labels and the classes with weights", [count, *{*class_ids}], "two labels with weights of 0, or more"
-        )
-    columns = 1 if is_binary else count
-    if base_values and len(base_values) != columns:
-        refuse("the length of attribute base_values", len(base_values), f"{columns}, one for each score")
-    rows = _rows(context, x)
-    operands, options, index = _trees(nodes, rows.shape[1])
-    keys = list(zip(class_treeids, class_nodeids, strict=False))
-    weights, has_weight = _weights(context, index, keys, class_ids, class_weights, columns)
-    if context.wanted[0] and not is_binary:
-        _check_label(operands["nodes"], has_weight, count)
-    operands |= {"input": rows, "weights": weights, "labels": _labels(context, count, classlabels_int64s)}
-    if base_values:
-        operands["base"] = np.array(base_values, np.float32)
-    scores, labels = context.composite(
-        TREE_ENSEMBLE, operands, function="sum", post_transform=post_transform, **options
-    )
-    return labels, scores
-
-
-def _check_label(table: Any, has_weight: NDArray[np.bool_], count: int) -> None:
-    """Refuse the label where it is not that of the greatest score in onnxruntime."""
-    way_out = "leave the output of labels out, by outputs"
-    if count == 2:
-        raise RefusedWithWayOut(
-            "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",
-            way_out,
-        )
-    is_leaf = table[:, 2] == np.arange(len(table))
-    if not has_weight[is_leaf].all():
-        raise RefusedWithWayOut("its leaves do not all have a weight for each class", way_out)
+    if count == 1 or {*class_ids} == {1}:
+        classes = [count, *{*class_ids}]
+        refuse("the labels and the classes with weights", classes, "two labels with weights of 0, or more")
+    columns = 1 if count == 2 and {*class_ids} == {0} else count
+    scores = _sums(context, x, nodes, (class_treeids, class_nodeids, class_ids, class_weights), columns)
+    scores = _with_base(context, scores, base_values)
+    is_probability = min(class_weights) >= 0
+    whole, threshold = (1, 0.5) if is_probability else (0, 0)
+    labels = classlabels_int64s, classlabels_strings
+    return _classified(context, scores, *labels, post_transform, whole=whole, threshold=threshold)

@@ -17,8 +17,8 @@ from webnn_py.core.operators.limits import FLOATS
 from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
 from webnn_py.devices.onnxruntime.lowering.attention import group_query_attention
 from webnn_py.devices.onnxruntime.lowering.block_quantized import matmul_nbits
-from webnn_py.devices.onnxruntime.lowering.classical import linear_model, tree_ensemble
 from webnn_py.devices.onnxruntime.lowering.scan import loop
+from webnn_py.devices.onnxruntime.lowering.tree_ensemble import tree_ensemble
 from webnn_py.devices.onnxruntime.own_operators.quantized_lstm import decomposition as step_by_step
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, Float16Kernels, OnnxTensor
@@ -348,7 +348,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         group_query_attention,
         hard_swish,
         integer_matmul,
-        linear_model,
         loop,
         matmul_nbits,
         max_pool2d,
