@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from spec_tests.on_onnxruntime.both import assert_both
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
 
@@ -98,35 +97,3 @@ async def test_a_dynamically_quantized_product_is_one_of_every_number(contexts, 
         assert case in OTHERS or not exact_runs, case
     assert len(models) == 2
     assert count(models[1], "DynamicQuantizeLinear") == 0
-
-
-def drawn(b, x, *, of=None, most=255.0, highest=255, first=None, point=None):
-    """Dynamic quantization as it is drawn, or almost so."""
-    zero = b.constant(np.float32(0))
-    lowest = b.min(b.reduce_min(x if of is None else of), zero)
-    span = b.sub(b.max(b.reduce_max(x), zero), lowest)
-    scale = b.where(b.equal(span, zero), b.constant(np.float32(1)), b.div(span, b.constant(np.float32(most))))
-    product = None if first is None else b.mul(scale, first)  # what reads the scale before anything is quantized
-    zero_point = b.round_even(b.div(b.neg(lowest), scale))
-    zero_point = b.cast(b.clamp(zero_point, min_value=0, max_value=highest), "uint8")
-    whole = [b.reshape(item, [1, 1]) for item in (scale, zero_point if point is None else point)]
-    y = b.cast(b.quantize_linear(x, *whole), "float32")
-    return y if product is None else b.mul(product, y)
-
-
-CASES = {
-    "its scale read first": (lambda b, x: drawn(b, x, first=x), 1),
-    "twice": (lambda b, x: b.add(drawn(b, x), drawn(b, b.neg(x))), 2),
-    "one of the other": (lambda b, x: drawn(b, drawn(b, x)), 2),
-    "steps of another size": (lambda b, x: drawn(b, x, most=254.0), 0),
-    "a lower zero point": (lambda b, x: drawn(b, x, highest=254), 0),
-    "the range of another": (lambda b, x: drawn(b, x, of=b.mul(x, x)), 0),
-    "another zero point": (lambda b, x: drawn(b, x, point=b.constant(np.array(3, np.uint8))), 0),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-async def test_only_what_is_drawn_as_dynamic_quantization_is_written_as_such(contexts, models, case):
-    draw, expected = CASES[case]
-    await assert_both(contexts, draw, USUAL["normal · 77"])
-    assert [count(model, "DynamicQuantizeLinear") for model in models] == [expected]

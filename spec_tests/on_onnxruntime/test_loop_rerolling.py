@@ -11,7 +11,7 @@ from webnn_py.drawn_graphs import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE
 from webnn_py.devices.onnxruntime.passes.loop_steps import RepeatedSteps
 from webnn_py.devices.rewriting.passes import passes_left_out
 
@@ -216,7 +216,7 @@ def of_few_steps(b, x):
 
 
 def of_quantized_states(b, x):
-    states = [b.cast(dynamically_quantized(b, state)[0], "float32") for state in network(b, gathered(b, x))[0]]
+    states = [b.cast(b.append(DYNAMIC_QUANTIZE, state)[0], "float32") for state in network(b, gathered(b, x))[0]]
     return {"y": joined(b, states)}
 
 

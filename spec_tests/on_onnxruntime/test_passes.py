@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE
 from webnn_py.devices.onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.devices.rewriting.passes import GraphPass, PassManager, passes_left_out
 from webnn_py.pictures import picture
@@ -45,7 +45,7 @@ def draw(b, x):
         b.sigmoid(b.reshape(halves[0], [144, 8]))
     ]
     stack = b.concat([b.reshape(one, [1, 144, 8]) for one in apart], 0)
-    integers, scale, _ = dynamically_quantized(b, b.reduce_max(stack, axes=[0]))
+    integers, scale, _ = b.append(DYNAMIC_QUANTIZE, b.reduce_max(stack, axes=[0]))
     return {"y": b.concat(gates, 2), "z": b.mul(b.cast(integers, "float32"), scale)}
 
 

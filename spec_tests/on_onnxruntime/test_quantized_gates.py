@@ -12,7 +12,7 @@ from webnn_py import MLGraphBuilder
 onnxruntime = pytest.importorskip("onnxruntime")
 
 from spec_tests.onnx_models.single_node import parsed, seven_bits  # noqa: E402 - an extra
-from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized  # noqa: E402 - an extra
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE  # noqa: E402 - an extra
 from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
 
 X = np.linspace(-9, 9, 48, dtype=np.float32).reshape(4, 12)
@@ -25,7 +25,7 @@ def sigmoids(models):
 
 def quantized(b, x):
     """The integers of x as they are quantized by its range, as float32."""
-    return b.cast(dynamically_quantized(b, x)[0], "float32")
+    return b.cast(b.append(DYNAMIC_QUANTIZE, x)[0], "float32")
 
 
 def step(b, x):

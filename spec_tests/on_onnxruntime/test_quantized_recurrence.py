@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from webnn_py.devices.composites.dynamic_quantization import dynamically_quantized
+from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE
 
 pytest.importorskip("onnxruntime")
 
@@ -159,7 +159,7 @@ def of_bytes(b, seed, rows, columns=GATES):
 
 
 def product(b, x, matrix, scale):
-    integers, own_scale, zero_point = dynamically_quantized(b, x)
+    integers, own_scale, zero_point = b.append(DYNAMIC_QUANTIZE, x)
     sums = b.matmul(b.sub(b.cast(integers, "float32"), b.cast(zero_point, "float32")), matrix)
     return b.mul(b.cast(b.cast(sums, "int32"), "float32"), b.mul(own_scale, scale))
 

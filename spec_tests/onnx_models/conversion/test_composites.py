@@ -59,7 +59,7 @@ def operators(_builder, outputs):
 
 
 async def contexts(ml):
-    return [await ml.create_context(backend=backend) for backend in ("onnxruntime", "numpy")]
+    return [await ml.create_context(backend=backend) for backend in ("onnxruntime", "reference")]
 
 
 async def test_a_device_that_takes_it_whole_is_drawn_one_node_and_others_its_operators(ml):
@@ -149,12 +149,10 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 async def test_a_composite_is_refused_in_the_words_of_its_operators(ml, case):
     model = network(**REFUSED[case])
-    texts = []
     for context in await contexts(ml):
         with pytest.raises(UnsupportedModelError) as caught:
             drawn(context, model)
-        texts.append(str(caught.value))
-    assert texts[0] == texts[1]
+        assert f"{NAME}()" not in str(caught.value)
 
 
 async def test_a_network_that_only_its_operators_accept_is_drawn_as_operators(ml):

@@ -21,8 +21,8 @@ from spec_tests.support.depth import amount
 from spec_tests.support.sampled_engine import owner
 from spec_tests.support.watched_device import context_on
 from webnn_py.devices.composites.cached_attention import GROUP_QUERY_ATTENTION
-from webnn_py.devices.numpy import composites
 from webnn_py.devices.numpy.backend import NumpyBackend
+from webnn_py.devices.numpy.composites import cached_attention as numpy_attention
 
 SHARES = {"numpy": 1, "onnxruntime": 0.5, "wgpu": 0.05}
 """How many of the cases each device has."""
@@ -59,7 +59,7 @@ async def test_attention_to_a_cache_is_onnxruntimes(context, backend, seeds):
 
 
 async def test_queries_may_be_computed_one_by_one(numpy_context, monkeypatch):
-    monkeypatch.setattr(composites, "allowance", lambda _node: 0)
+    monkeypatch.setattr(numpy_attention, "allowance", lambda _node: 0)
     for seed in range(12):
         case, counts = group_query(np.random.default_rng(seed), kind=("prompt", "continued")[seed % 2])
         assert_near(await run(numpy_context, case.model(), case.feeds), expected(case), counts)

@@ -196,7 +196,7 @@ class _Factor:
 
     def times(self, builder: Builder, x: MLOperand) -> MLOperand:
         """Return the product of what is quantized by its range and these."""
-        integers, scale, zero_point = dynamically_quantized(builder, x)
+        integers, scale, zero_point = builder.append(DYNAMIC_QUANTIZE, x)
         floats = builder.sub(builder.cast(integers, "float32"), builder.cast(zero_point, "float32"))
         products = [
             builder.cast(builder.matmul(cut(builder, floats, 1, begin, begin + rows.shape[0]), rows), "int32")

@@ -4,7 +4,7 @@ From the top; each part uses only parts below it:
 
 * ``backend``: the device, as the device timeline sees it.
 * ``executable``: compiles a graph, and runs it.
-* ``passes``: rewrites of a whole graph: dynamic quantization, widened constants.
+* ``passes``: rewrites of a whole graph: folded convolutions, subnormal and widened constants.
 * ``timed_kernel``: kernels that record how long they take.
 * ``kernels``: the kernels of operators, one module for each category of operators; others are expanded into these.
 * ``composites``: those of composites.

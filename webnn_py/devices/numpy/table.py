@@ -114,7 +114,8 @@ MODULES: Final[Mapping[str, str]] = {
             "unary",
         )
     },
-    "cached_attention": "webnn_py.devices.numpy.composites",
+    "cached_attention": "webnn_py.devices.numpy.composites.cached_attention",
+    "dynamic_quantization": "webnn_py.devices.numpy.composites.dynamic_quantization",
 }
 """The modules that have the kernels of a category of operators; all other operators are expanded into these."""
 

@@ -126,7 +126,9 @@ class ConversionContext(Builder):
         self.is_repeatable = True
 
     def append(self, operator: Operator[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Add an operator, as the builder does, with the node's label."""
+        """Add an operator, as the builder does, with the node's label; a composite that is not one node is drawn."""
+        if isinstance(operator, Composite) and not self.draws_whole(operator):
+            return operator.decomposition(self, *args, **kwargs)
         if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
             self.is_repeatable = False
             return made

@@ -9,20 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from webnn_py.core.graph import Graph
-from webnn_py.core.operators import conversion, matrix, normalization
+from webnn_py.core.operators import matrix, normalization
 from webnn_py.devices.numpy.table import constant_array
 from webnn_py.devices.rewriting.node_rules import NodeRule
 from webnn_py.devices.rewriting.passes import GraphPass, NodePass, PassContext, PassManager
 from webnn_py.devices.rewriting.report import PassReport
 from webnn_py.devices.rewriting.subnormal_constants import SUBNORMAL_CONSTANTS
-
-
-def _dynamic_quantization(graph: Graph, context: PassContext) -> NodeRule:
-    from webnn_py.devices.numpy.passes.dynamic_quantization import (  # noqa: PLC0415 - imported when it is used
-        fused_dynamic_quantization,
-    )
-
-    return fused_dynamic_quantization(graph, context)
 
 
 def _widened_constants(graph: Graph, context: PassContext) -> NodeRule | None:
@@ -43,7 +35,6 @@ def _folded(graph: Graph, context: PassContext) -> Graph:
 
 PASSES: Final = PassManager(
     GraphPass(name="convolution-folding", run=_folded, needs=frozenset({normalization.batch_normalization})),
-    NodePass(name="dynamic-quantization", make=_dynamic_quantization, needs=frozenset({conversion.quantize_linear})),
     SUBNORMAL_CONSTANTS,
     NodePass(name="widened-constants", make=_widened_constants, needs=frozenset({matrix.matmul})),
 )

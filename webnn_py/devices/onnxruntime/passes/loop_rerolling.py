@@ -16,7 +16,6 @@ import attrs
 
 from webnn_py.core.graph import Constant, Graph, Node, Value
 from webnn_py.core.graph_rewriting import RewriteBuilder, rewrite
-from webnn_py.core.operators import conversion
 from webnn_py.core.operators.matrix import gemm, matmul
 from webnn_py.core.operators.movement import concat, slice_
 from webnn_py.devices.composites.drawn_out import drawn_out
@@ -28,8 +27,8 @@ from webnn_py.devices.onnxruntime.passes.loop_steps import NoLoopError, Place, R
 from webnn_py.devices.onnxruntime.providers import CPU
 from webnn_py.devices.rewriting.passes import PassContext, ReadConstant
 
-QUANTIZING: Final = frozenset({conversion.quantize_linear, DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM})
-"""Operators that may be dynamic quantization, for which sigmoids before them are written in another way."""
+QUANTIZING: Final = frozenset({DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM})
+"""Dynamic quantization, for which sigmoids before it are written in another way."""
 
 
 def unroll_loops(graph: Graph, context: PassContext) -> Graph:

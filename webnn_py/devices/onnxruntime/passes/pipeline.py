@@ -8,12 +8,11 @@ from typing import Final
 import attrs
 
 from webnn_py.core.graph import Graph
-from webnn_py.core.operators import activation, conversion, convolution, matrix, movement, normalization
+from webnn_py.core.operators import activation, convolution, matrix, movement, normalization
 from webnn_py.devices.composites.dynamic_quantization import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.devices.composites.loops import LOOP
 from webnn_py.devices.onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.devices.onnxruntime.passes.convolution_layout import relayout_convolution
-from webnn_py.devices.onnxruntime.passes.dynamic_quantization import dynamic_quantizations
 from webnn_py.devices.onnxruntime.passes.function_fusion import FUSIONS
 from webnn_py.devices.onnxruntime.passes.int8_networks import use_signed_weights
 from webnn_py.devices.onnxruntime.passes.integer_products import integer_products
@@ -54,17 +53,9 @@ PASSES: Final = PassManager(
         is_required=True,  # without VNNI sums of uint8 by int8 saturate
     ),
     GraphPass(name="unrolled-loops", run=unroll_loops, needs=frozenset({LOOP}), is_required=True),
-    NodePass(
-        name="dynamic-quantization",
-        make=_for_graph(dynamic_quantizations),
-        targets=(CPU.name,),  # the only provider with DynamicQuantizeLinear
-        needs=frozenset({conversion.quantize_linear}),
-    ),
-    # After the recognition of dynamic quantization, which identifies the gates of quantized networks.
     GraphPass(
         name="loops",
         run=_with_contents(reroll_loops),
-        after=("dynamic-quantization",),
         targets=(CPU.name,),
         needs=frozenset({matrix.gemm, matrix.matmul}),
     ),
@@ -72,7 +63,6 @@ PASSES: Final = PassManager(
     NodePass(
         name="integer-products",
         make=lambda graph, context: integer_products(graph, context.contents),
-        after=("dynamic-quantization",),
         targets=(CPU.name,),
     ),
     NodePass(

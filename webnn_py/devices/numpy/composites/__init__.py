@@ -1,0 +1,1 @@
+"""The numpy kernels of composites, one module for each module that declares them."""
