@@ -129,15 +129,15 @@ def test_an_archive_without_the_inputs_arrays_is_told(command, doubled, tmp_path
 
 
 def test_what_cannot_be_imported_is_told_with_status_1(command, of_node):
-    path = of_node("Bernoulli", ["x"], ("float32", [2, 2]))
+    path = of_node("RandomUniformLike", ["x"], ("float32", [2, 2]))
     command("run", path).assert_refused(
-        "cannot be run here: node 'Bernoulli of y' (Bernoulli, opset 17): the operator is not supported", 1
+        "cannot be run here: node 'RandomUniformLike of y' (Bernoulli, opset 17): the operator is not supported", 1
     )
 
 
 def test_of_many_reasons_the_first_are_told(command, model):
     kind = ("float32", [2])
-    operators = ("Bernoulli", "NonZero", "Unique", "StringNormalizer", "Multinomial")
+    operators = ("RandomUniformLike", "NonZero", "Unique", "StringNormalizer", "Multinomial")
     nodes = [(operator, ["x"], [operator], {}) for operator in operators]
     path = model(program(nodes, {"x": kind}, dict.fromkeys(operators, ("float32", None))))
     command("run", path).assert_refused("; and 2 other reasons, which `webnn-py info` lists\n", 1)

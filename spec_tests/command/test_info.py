@@ -44,16 +44,16 @@ def test_info_as_json_has_all_of_it(command, picked):
 
 def test_info_groups_what_is_missing(command, model):
     kind = ("float32", [2, 2])
-    nodes = [("Bernoulli", ["x"], [f"d{index}"], {}) for index in range(5)]
+    nodes = [("RandomUniformLike", ["x"], [f"d{index}"], {}) for index in range(5)]
     nodes += [("Sum", [f"d{index}" for index in range(5)], ["y"], {})]
     path = model(program(nodes, {"x": kind}, {"y": kind}))
     ended = command("info", path, "--backend", "numpy")
     assert ended.status == 0
     assert "runs here   no, on numpy (" in ended.out
-    names = "'Bernoulli of d0', 'Bernoulli of d1', 'Bernoulli of d2', …"
-    assert f"\n  5 nodes of Bernoulli ({names}): the operator is not supported" in ended.out
+    names = "'RandomUniformLike of d0', 'RandomUniformLike of d1', 'RandomUniformLike of d2', …"
+    assert f"\n  5 nodes of RandomUniformLike ({names}): the operator is not supported" in ended.out
     (group,) = command("info", path, "--backend", "numpy", "--json").report()["missing"]
-    assert (group["operator"], group["count"], len(group["subjects"])) == ("Bernoulli", 5, 3)
+    assert (group["operator"], group["count"], len(group["subjects"])) == ("RandomUniformLike", 5, 3)
 
 
 def test_info_guesses_one_size_for_one_name(command, model):
@@ -220,10 +220,10 @@ def test_a_model_that_does_not_fit_the_guessed_sizes_says_so(command, model):
 
 def test_all_obstacles_are_told_at_once(command, model):
     kind = ("float64", ["n", 3])
-    nodes = [("Bernoulli", ["x"], ["a"], {}), ("NonZero", ["x"], ["y"], {}), ("Relu", ["a"], ["z"], {})]
+    nodes = [("RandomUniformLike", ["x"], ["a"], {}), ("NonZero", ["x"], ["y"], {}), ("Relu", ["a"], ["z"], {})]
     path = model(program(nodes, {"x": kind}, {"y": ("int64", [2, "m"]), "z": kind}))
     told = command("info", path, "--backend", "numpy").out
-    for text in ("float64 as float32", "Bernoulli", "NonZero"):
+    for text in ("float64 as float32", "RandomUniformLike", "NonZero"):
         assert text in told
 
 

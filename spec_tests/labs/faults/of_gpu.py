@@ -80,14 +80,17 @@ def gpu_backward_network_runs_forward(time, network, step, direction):
     return step
 
 
-@FAULTS.at(f"{CODEGEN}.attention.kernel.inverse", f"{GPU}/test_attention.py")
-def gpu_attention_divides_by_too_much(inverse, highest, total):
-    return inverse(highest, f"({total} + 0.5)")
+@FAULTS.at(f"{CODEGEN}.attention.operands.FusedOperands.factor", f"{GPU}/test_attention.py")
+def gpu_attention_divides_by_too_much(factor, operands, bindings, row, *of_row):
+    highest, total = of_row
+    return factor(operands, bindings, row, highest, f"({total} + 0.5)")
 
 
-@FAULTS.at(f"{CODEGEN}.attention.cached._PartsWriter._masked", f"{GPU}/test_cached_attention.py", only="prompts")
-def gpu_queries_see_the_key_behind_their_own(masked, writer):
-    return [line.replace("key <= begin", "key <= 1 + begin") for line in masked(writer)]
+@FAULTS.at(
+    f"{CODEGEN}.attention.cached.CachedOperands.score_functions", f"{GPU}/test_cached_attention.py", only="prompts"
+)
+def gpu_queries_see_the_key_behind_their_own(functions, operands, bindings):
+    return [text.replace("let last = begin", "let last = 1 + begin") for text in functions(operands, bindings)]
 
 
 @FAULTS.at(f"{CODEGEN}.gemm.four_bit_tiling.FourBitTiling.common_point", f"{GPU}/test_four_bit_gemv.py")

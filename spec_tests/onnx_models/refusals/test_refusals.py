@@ -208,7 +208,7 @@ test_a_refusal_names_node_operator_opset_and_reason = refused(
     (ml("Normalizer", X[0], norm="L3"), "attribute norm is L3; it must be MAX, L1 or L2"),
     (
         ml("LinearRegressor", X[0], coefficients=[1.0, 2.0], targets=1),
-        "the length of attribute coefficients is 2; it must be 1 · 4, one for each feature",
+        "the length of attribute coefficients is 2; it must be 4, 1 times 4 features",
     ),
     (
         ml("LinearClassifier", X[0], coefficients=[1.0] * 4, intercepts=[0.5], classlabels_ints=[7]),
