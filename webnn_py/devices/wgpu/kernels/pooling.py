@@ -15,7 +15,6 @@ from webnn_py.core.graph_rewriting import RewriteBuilder
 from webnn_py.core.operators import pooling
 from webnn_py.core.operators.declaration import Operator
 from webnn_py.core.operators.windows import Slide, image_axes, image_shape, slides
-from webnn_py.devices.wgpu.codegen.entry_point import indented
 from webnn_py.devices.wgpu.codegen.epilogue import Epilogue
 from webnn_py.devices.wgpu.codegen.expressions import extreme, wrapping_literal
 from webnn_py.devices.wgpu.codegen.map_kernel import MapKernel
@@ -94,7 +93,14 @@ def emit_pooling(node: Node, lowering: Lowering, begin: str, combine: Combine, f
         combine: (the total, an element) → the new total.
         finish: (the total, the number of elements) → the result.
     """
-    (value,), kernel, pool = node.inputs, MapKernel(lowering, node), PoolingShape.from_node(node)
+    (value,), kernel = node.inputs, MapKernel(lowering, node)
+    load = partial(kernel.load, value)
+    statements = element_of(PoolingShape.from_node(node), load, begin, combine, finish)
+    kernel.finish(statements, Epilogue(lowering, node, own_buffers=2))
+
+
+def element_of(pool: PoolingShape, load: Callable[[str], str], begin: str, combine: Combine, finish: Combine) -> str:
+    """Return the statements that compute one element, given the expression for an element of the images."""
     channels, height, width = pool.sizes
     vertical, horizontal = pool.slides
     if pool.nchw:
@@ -105,9 +111,9 @@ def emit_pooling(node: Node, lowering: Lowering, begin: str, combine: Combine, f
         lines = [f"let column = i / {channels}u % {width}u;", f"let row = i / {channels * width}u % {height}u;"]
         lines.append(f"let image = i / {channels * width * height}u * {vertical.size}u;")
         index = f"((image + h) * {horizontal.size}u + w) * {channels}u + i % {channels}u"
-    add = f"let x = {kernel.load(value, index)}; total = {combine('total', 'x')};"
+    add = f"let x = {load(index)}; total = {combine('total', 'x')};"
     lines += [f"var total = {begin};", *pool.through(add), f"return {finish('total', 'count')};"]
-    kernel.finish(indented(lines), Epilogue(lowering, node, own_buffers=2))
+    return "\n".join(f"  {line}" for line in lines)
 
 
 @attrs.frozen
@@ -132,6 +138,11 @@ class PoolingShape:
         return cls(slides_of(node), (channels, height, width), layout == "nchw")
 
     @property
+    def taps(self) -> int:
+        """The taps of a window."""
+        return self.slides[0].window * self.slides[1].window
+
+    @property
     def is_inside(self) -> bool:
         """True if no window has taps out of bounds."""
         return all(
@@ -145,30 +156,46 @@ class PoolingShape:
         In ``add``, the element is at ``h`` and ``w``. Afterwards ``count`` is the number of elements, at least 1.
         """
         vertical, horizontal = self.slides
-        taps = vertical.window * horizontal.window
         lines = [
             f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
             f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
             "var elements = 0u;",
         ]
-        if taps <= MOST_UNROLLED:
-            for tap in range(taps):
+        if self.taps <= MOST_UNROLLED:
+            for tap in range(self.taps):
                 v, u = divmod(tap, horizontal.window)
                 lines += ["{", *self._tap(f"{v}u", f"{u}u", add), "}"]
         else:
-            lines.append(f"for (var v = 0u; v < {vertical.window}u; v++) {{")
-            lines.append(f"for (var u = 0u; u < {horizontal.window}u; u++) {{")
-            lines += [*self._tap("v", "u", add), "}", "}"]
-        return [*lines, f"let count = {f'{taps}.0' if self.is_inside else 'f32(max(elements, 1u))'};"]
+            lines += [
+                *_bounds("v", "h0", vertical),
+                *_bounds("u", "w0", horizontal),
+                "for (var v = v_begin; v < v_end; v++) {",
+                "for (var u = u_begin; u < u_end; u++) {",
+                *self._tap("v", "u", add),
+                "}",
+                "}",
+            ]
+        return [*lines, f"let count = {f'{self.taps}.0' if self.is_inside else 'f32(max(elements, 1u))'};"]
 
     def _tap(self, v: str, u: str, add: str) -> list[str]:
         vertical, horizontal = self.slides
-        inside = f"h < {vertical.size}u && w < {horizontal.size}u"  # what is before the image wraps around
+        inside = f"h < {vertical.size}u && w < {horizontal.size}u"
         return [
             f"let h = h0 + {v} * {vertical.dilation}u;",
             f"let w = w0 + {u} * {horizontal.dilation}u;",
             add if self.is_inside else f"if ({inside}) {{ elements += 1u; {add} }}",
         ]
+
+
+def _bounds(tap: str, first: str, slide: Slide) -> list[str]:
+    """Return statements that name the range of taps in bounds: from ``begin`` up to, but without, ``end``."""
+    before, left = f"0u - {first} - 1u", f"{slide.size}u - {first} - 1u"
+    is_before = f"bitcast<i32>({first}) < 0i"
+    is_behind = f"bitcast<i32>({first}) >= {slide.size}i"
+    return [
+        f"let {tap}_begin = select(0u, ({before}) / {slide.dilation}u + 1u, {is_before});",
+        f"let {tap}_end = select(min({slide.window}u, ({left}) / {slide.dilation}u + 1u), 0u, {is_behind});",
+    ]
 
 
 def slides_of(node: Node) -> tuple[Slide, Slide]:
