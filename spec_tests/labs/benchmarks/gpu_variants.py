@@ -35,7 +35,7 @@ from spec_tests.labs.benchmarks.gpu_models import (
     resnet_18,
     resnet_50,
 )
-from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
+from spec_tests.labs.benchmarks.gpu_small import fifty
 from spec_tests.labs.benchmarks.measure import WORDS, as_text, head, is_wanted, parser, row, seconds_of
 from webnn_py import MLContext, MLGraphBuilder, MLOperand
 from webnn_py.devices.rewriting.passes import passes_left_out
@@ -202,7 +202,6 @@ DRAWN: dict[str, tuple[list[int], Draw]] = {
     "image decoder, 28² to 448²": ([1, 256, 28, 28], partial(image_decoder, (256, 128, 64, 32, 16))),
     "channels last, 112²": ([1, 112, 112, 32], partial(channels_last, (32, 64, 128, 128, 256, 256))),
     "ConvNeXt, 4 blocks of 96 at 56²": ([1, 96, 56, 56], partial(large_windows, 4)),
-    "100 softmaxes of 16 × 64": ([16, 64], hundred),
     "50 element-wise operators": ([1000], fifty),
 }
 QUICK_MADE: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
@@ -215,7 +214,6 @@ QUICK_DRAWN: dict[str, tuple[list[int], Draw]] = {
     "image decoder, 4² to 16²": ([1, 16, 4, 4], partial(image_decoder, (16, 8, 8))),
     "channels last, 8²": ([1, 8, 8, 8], partial(channels_last, (8, 16, 16))),
     "ConvNeXt, a block of 16 at 8²": ([1, 16, 8, 8], partial(large_windows, 1)),
-    "100 softmaxes of 16 × 64": ([16, 64], hundred),
 }
 
 

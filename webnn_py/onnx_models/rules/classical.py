@@ -129,19 +129,21 @@ def _products(
     context: ConversionContext,
     x: MLOperand,
     coefficients: Sequence[float],
-    intercepts: Sequence[float],
+    intercepts: Sequence[float] | None,
     columns: int,
 ) -> MLOperand:
-    """Return products with the coefficients of each target or class, plus its intercept."""
+    """Return products with the coefficients of each target or class, plus its intercept, if any."""
     rows = _rows(context, x)
     features = rows.shape[1]
     if len(coefficients) != columns * features:
         needed = f"{columns * features}, {columns} times {features} features"
         refuse("the length of attribute coefficients", len(coefficients), needed)
-    if len(intercepts) != columns:
+    if intercepts is not None and len(intercepts) != columns:
         refuse("the length of attribute intercepts", len(intercepts), f"{columns}, one for each score")
     matrix = np.array(coefficients, np.float32).reshape(columns, features)
     products = context.matmul(rows, context.constant(np.ascontiguousarray(matrix.T)))
+    if intercepts is None:
+        return products
     return context.add(products, context.constant(np.array(intercepts, np.float32)))
 
 
@@ -156,7 +158,7 @@ def linear_regressor(
     targets: int = 1,
 ) -> MLOperand:
     """Return a product with the coefficients of each target, and its intercept."""
-    return _products(context, x, coefficients, intercepts or (0.0,) * targets, targets)
+    return _products(context, x, coefficients, intercepts or None, targets)
 
 
 @rule("ai.onnx.ml.LinearClassifier", 1)

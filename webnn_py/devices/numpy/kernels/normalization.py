@@ -8,13 +8,13 @@ from webnn_py.core.graph import Node
 from webnn_py.core.operators import normalization
 from webnn_py.core.operators.casting import cast_number
 from webnn_py.core.operators.normalization import layer_axes
-from webnn_py.devices.numpy.routines.blocks import tiles
+from webnn_py.devices.numpy.routines.blocks import part_of, tiles
 from webnn_py.devices.numpy.routines.float16 import NARROWING, float32, narrow
 from webnn_py.devices.numpy.scratch import allowance
 from webnn_py.devices.numpy.table import Array, Kernel, kernel, scalar
 
 BLOCK = 2**17
-"""The most elements of a block of layer normalization, which stays in the cache, unless a single group has more."""
+"""The most elements of a block, which stays in the cache; more where a single group of layer normalization has them."""
 
 LONG = 2**15
 """The elements of a group up to which BLAS sums it exactly enough."""
@@ -24,23 +24,31 @@ LONG = 2**15
 def batch_normalization(node: Node) -> Kernel:
     """Make the kernel of a normalization that is not folded into a convolution."""
     output = node.outputs[0]
-    along_axis = [-1 if axis == node.options["axis"] else 1 for axis in range(output.rank)]
+    along_axis = tuple([size if axis == node.options["axis"] else 1 for axis, size in enumerate(output.shape)])
     epsilon = scalar(cast_number(node.options["epsilon"], output.data_type), "float32")
     names = (*node.operands, "output")
+    most = BLOCK if output.data_type == "float32" else min(BLOCK, allowance(node) // (8 + NARROWING))
+    blocks = list(tiles(output.shape, max(1, most)))
 
     def run(*arrays: Array) -> None:
         given = dict(zip(names, arrays, strict=True))
-        of_features = {
-            name: float32(given[name]).reshape(along_axis) for name in names if name not in ("input", "output")
-        }
-        factor = of_features.get("scale", 1) / np.sqrt(of_features["variance"] + epsilon)
-        result = given["output"] if output.data_type == "float32" else np.empty(output.shape, np.float32)
-        np.subtract(float32(given["input"]), of_features["mean"], out=result)
-        np.multiply(result, factor, out=result)
-        if "bias" in of_features:
-            np.add(result, of_features["bias"], out=result)
-        if result is not given["output"]:
-            narrow(result, given["output"])
+        for block in blocks:
+            of_block = part_of(along_axis, block)
+            target = given["output"][block]
+            of_features = {
+                name: float32(given[name].reshape(along_axis)[of_block])
+                for name in ("mean", "variance", "scale", "bias")
+                if name in given
+            }
+            result = target if output.data_type == "float32" else np.empty(target.shape, np.float32)
+            np.subtract(float32(given["input"][block]), of_features["mean"], out=result)
+            factor = np.sqrt(of_features["variance"] + epsilon)
+            np.divide(of_features.get("scale", 1), factor, out=factor)
+            np.multiply(result, factor, out=result)
+            if "bias" in of_features:
+                np.add(result, of_features["bias"], out=result)
+            if result is not target:
+                narrow(result, target)
 
     return run
 
