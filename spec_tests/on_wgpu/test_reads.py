@@ -18,7 +18,7 @@ SHAPES = [("float32", [4]), ("uint8", [3]), ("int32", [1]), ("float16", [5, 3]),
 
 @pytest.fixture
 async def written(gpu):
-    """Buffers of several data types and sizes, and what is in them."""
+    """Buffers of several data types and sizes, and their contents."""
     buffers, arrays = [], []
     for number, (data_type, shape) in enumerate(SHAPES):
         buffer = await gpu.create_buffer(data_type=data_type, shape=shape, readable=True, writable=True)

@@ -48,7 +48,7 @@ def bounded_operands(b, value):
 
 
 def range_of(draw, data_type="float32"):
-    """The range of what is drawn of an input; one of float32 has elements of at most 4."""
+    """The range of a value that is drawn from an input; one of float32 has elements of at most 4."""
     graph = drawn(lambda b, x: draw(b, bounded(b, x)), [2, 3], data_type)
     return ValueRanges(contents, BOUNDS).of(graph.outputs["y"])
 

@@ -71,7 +71,7 @@ class SharedConstants:
         self._saved: WeakValueDictionary[bytes, Identity] = WeakValueDictionary()
 
     def identity(self, text: str, *sources: Hashable) -> Identity:
-        """Return the identity of what is made in one way of the same sources."""
+        """Return the identity of values that are made in one way from the same sources."""
         known = self._identities.get((text, sources))
         if known is None:
             known = Identity(text, sources)

@@ -215,7 +215,7 @@ class Timeline(Generic[EntryT]):
                 pending = _raise(error)
             if pending is not None:
                 self._handed_over = entry, pending
-                if not queue:
+                if not queue:  # the device may have collected work, which need not wait for the task's turn
                     self._rest()
                 return
             self._running = None

@@ -205,7 +205,7 @@ class WgpuBackend:
         return read
 
     def _submit_reads(self, reads: Sequence[PendingRead]) -> None:
-        """Submit what is collected, and behind it copies into one staging buffer, whose memory is asked for."""
+        """Submit the collected launches, then copies into one staging buffer, and ask for its memory."""
         byte_length = 0
         for read in reads:
             read.offset = byte_length

@@ -1,4 +1,4 @@
-"""Quantization by the range of what is quantized: a composite, of some twenty operators on single numbers."""
+"""Dynamic quantization: a composite of some twenty operators, most of them on single numbers."""
 
 from typing import Final
 

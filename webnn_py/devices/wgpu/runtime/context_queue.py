@@ -191,7 +191,7 @@ class ContextQueue:
         """Block until the engine has been given all that was submitted."""
 
     async def destroy(self, destroy: Callable[[], None]) -> None:
-        """Call what destroys memory, which waits for a submission that is under way."""
+        """Destroy memory by a call, which waits for a submission that is under way."""
         destroy()
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class ContextQueue:
         return ticket
 
     def work_done(self) -> Ticket:
-        """Submit what is collected; a ticket for everything so far."""
+        """Submit everything collected, and return a ticket for all submissions so far."""
         self.submit()
         ticket = Ticket(self._submissions)
         self.in_turn(partial(self.engine.work_done, ticket, self._device), ticket)

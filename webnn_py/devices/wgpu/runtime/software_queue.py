@@ -110,7 +110,7 @@ class SoftwareQueue(ContextQueue):
         self._last.result()
 
     async def destroy(self, destroy: Callable[[], None]) -> None:
-        """Call what destroys memory in the thread."""
+        """Destroy memory by a call in the thread."""
         if self._worker is None:
             destroy()
             return

@@ -244,7 +244,7 @@ class AttentionWriter:
         return [*lines, *self._lanes.add_up(names)]
 
     def _terms(self) -> tuple[list[str], list[list[list[str]]]]:
-        """Return the loads of what scores are computed with, and the values by own row and key."""
+        """Return the loads of the other terms of scores, and their values by own row and key."""
         lines: list[str] = []
         rows: list[list[list[str]]] = []
         for index in range(self._tile.own):
@@ -316,7 +316,7 @@ class AttentionWriter:
     # --- the end ---------------------------------------------------------------------------------------------
 
     def _store(self) -> list[str]:
-        """Store the results, or what other parts are merged with."""
+        """Store the results, or the sums that are merged with those of other parts."""
         tile, lines = self._tile, []
         for index in range(tile.own):
             lines += self._factor(f"row_of{index}", f"row{index}", f"m{index}", f"total{index}", f"factor{index}")

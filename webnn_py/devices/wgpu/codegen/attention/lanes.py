@@ -52,7 +52,7 @@ class Lanes:
 
     @property
     def fence(self) -> list[str]:
-        """The barrier before what is read of other lanes may be replaced, where there is none in between."""
+        """The barrier before values that other lanes read may be replaced, if there is none in between."""
         return ["workgroupBarrier();"] if self.tile.exchanged else []
 
     def add_up(self, partial: Sequence[Sequence[str]]) -> list[str]:
@@ -122,7 +122,7 @@ class Lanes:
         return f"exchanged[{slot * self.tile.threads}u + t] = {value};"
 
     def _stored_at(self, slot: int, distance: int) -> str:
-        """Return what the lane at a distance (XOR) has stored."""
+        """Return the value that the lane at a distance (XOR) has stored."""
         return f"exchanged[{slot * self.tile.threads}u + {f'(t ^ {distance}u)' if distance else 't'}]"
 
     def _halvings(self) -> list[tuple[int, int]]:

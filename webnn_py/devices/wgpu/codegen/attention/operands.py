@@ -1,4 +1,4 @@
-"""The operands of an attention kernel: queries, keys and values in vec4s along rows, and what is done with scores."""
+"""The operands of an attention kernel: queries, keys and values in vec4s along rows, and the terms of scores."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class ScoreTerm:
 
 @attrs.frozen
 class AttentionOperands:
-    """What a kernel of attention computes of: its matrices, the range of keys, and what is done with scores.
+    """What a kernel of attention computes of: its matrices, the range of keys, and the terms of scores.
 
     In the kernel ``batch`` is the number of a matrix of scores, ``block`` that of the workgroup's rows among its rows,
     and ``part`` that of the workgroup's part of the keys. Here all keys are there, and scores are the products.
@@ -202,7 +202,7 @@ class AttentionOperands:
         return []
 
     def terms(self, bindings: Bindings, variable: str, row: str, key: str) -> tuple[list[str], list[list[str]]]:
-        """Return the loads of what scores of a row are computed with, and the values for each of four keys."""
+        """Return the loads of the other terms of a row's scores, and their values for each of four keys."""
         return [], [[]] * WIDTH
 
     def score(self, product: str, row: str, key: str, terms: list[str]) -> str:

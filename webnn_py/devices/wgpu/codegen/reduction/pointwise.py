@@ -63,7 +63,7 @@ def emit_by_statistics(
     label: str,
     parameters: Sequence[TensorOperand] = (),
 ) -> None:
-    """Emit a kernel that reduces rows of a node's input, and one that computes each element with what it finds.
+    """Emit a kernel that reduces rows of a node's input, and one that computes each element from the results.
 
     Args:
         node: the node.
